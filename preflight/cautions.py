@@ -1,0 +1,8 @@
+"""Cautions."""
+
+from typing import Any
+
+
+def of(settings: Any) -> list[str]:
+    """Warnings of the settings."""
+    return []

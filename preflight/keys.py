@@ -1,0 +1,98 @@
+"""Keys: which exist, which was meant, and which people try that cannot exist.
+
+Owns the advice for a key that no section has. Refuses to accept any of them.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any
+
+from pydantic import BaseModel
+
+from facts.refusal import Refusal
+from preflight.problems import NAMESPACE, Problem
+
+# Keys that people bring along from other tools → why there is none here, and what to do.
+_NEVER = {
+    "autoscaling": "the pools hold reserved hosts, sixteen a cube, always all of them",
+    "minNodeCount": "the pools hold reserved hosts, sixteen a cube, always all of them",
+    "maxNodeCount": "the pools hold reserved hosts, sixteen a cube, always all of them",
+    "minNodes": "the pools hold reserved hosts, sixteen a cube, always all of them",
+    "maxNodes": "the pools hold reserved hosts, sixteen a cube, always all of them",
+    "flexStart": "PROVISION_ONLY needs a specific reservation and excludes flex-start",
+    "queuedProvisioning": "PROVISION_ONLY needs a specific reservation and excludes queued provisioning",
+    "spot": "PROVISION_ONLY needs a specific reservation and excludes spot",
+    "preemptible": "PROVISION_ONLY needs a specific reservation and excludes preemptible hosts",
+    "nodeCount": "a pool's hosts follow from its shape: sixteen a cube, chips / 4 for a static topology",
+    "hostCount": "a pool's hosts follow from its shape: sixteen a cube, chips / 4 for a static topology",
+    "size": "hosts and group sizes follow from the shape",
+    "region": "the region follows from the zone",
+    "chips": "the quota is computed from the pools",
+    "quota": "the quota is computed from the pools",
+}
+_FOREIGN = {
+    "gcp:zone": "The zone is `tpu-slices:zone`",
+    "gcp:region": "The region follows from `tpu-slices:zone`",
+    "gcp:credentials": "Credentials come from the environment, never from a stack file",
+    "gcp:accessToken": "Credentials come from the environment, never from a stack file",
+}
+
+
+def section_keys(model: type[BaseModel]) -> list[str]:
+    """The keys of a model as YAML spells them."""
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def nearest(key: str, known: Iterable[str]) -> str | None:
+    """The known key that was probably meant: other case, `-` or `_`, or a slip of the finger."""
+    folded = {_fold(name): name for name in known}
+    match = get_close_matches(_fold(key), folded, n=1, cutoff=0.7)
+    return folded[match[0]] if match else None
+
+
+def _fold(key: str) -> str:
+    return key.lower().replace("_", "").replace("-", "")
+
+
+def unknown_key(full_key: str, known: list[str]) -> Problem:
+    """The problem of a top-level key that nothing reads."""
+    namespace, _, name = full_key.partition(":")
+    ours = [key for key in known if key != "project"]
+    if full_key in _FOREIGN:
+        way_out = f"{_FOREIGN[full_key]}. Remove the key."
+    elif full_key == f"{NAMESPACE}:project":
+        way_out = "The project is `gcp:project`."
+    elif name == "project" and namespace not in ("gcp", NAMESPACE):
+        way_out = "Did you mean `gcp:project`?"
+    elif near := nearest(name, ours):
+        way_out = f"Did you mean `{NAMESPACE}:{near}`?"
+    else:
+        way_out = f"Known are gcp:project and, after {NAMESPACE}:, {', '.join(ours)}."
+    reason = "no part of the program reads it"
+    return Problem(full_key, str(Refusal("must not be set", reason=reason, way_out=way_out)))
+
+
+def unknown_inner_key(key: str, known: list[str], elsewhere: dict[str, str]) -> Refusal:
+    """The refusal of a key inside a section; `elsewhere` says where else the program knows it."""
+    if near := nearest(key, known):
+        return Refusal("must not be set", reason="there is no such key", way_out=f"Did you mean `{near}`?")
+    if key in _NEVER:
+        return Refusal("must not be set", reason=_NEVER[key], way_out="Remove the key.")
+    if key in elsewhere:
+        return Refusal(
+            "must not be set",
+            reason="there is no such key here",
+            way_out=f"It belongs to `{elsewhere[key]}`.",
+        )
+    return Refusal("must not be set", reason="there is no such key", way_out=f"Known are {', '.join(known)}.")
+
+
+def places(schema: dict[str, Any]) -> dict[str, str]:
+    """Key → the section that has it, over the whole contract; keys of several sections are left out."""
+    found: dict[str, list[str]] = {}
+    for name, definition in schema.get("$defs", {}).items():
+        for key in definition.get("properties", {}):
+            found.setdefault(key, []).append(name)
+    for key in schema.get("properties", {}):
+        found.setdefault(key, []).append(f"{NAMESPACE}:{key}")
+    return {key: where[0] for key, where in found.items() if len(where) == 1}
