@@ -6,6 +6,9 @@ PYTEST ?= --timeout 900
 
 venv_python := .venv/bin/python
 
+# Commands that may have to build the toolchain check first that this machine can, before anything is installed.
+toolchain up test region-test: checks = --with-toolchain
+
 .DEFAULT_GOAL := help
 .PHONY: help setup toolchain up down verify test lint unit-test region-test env clean-cache
 
@@ -14,7 +17,7 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1@\2/p' Makefile | awk -F@ '{ printf "%-14s %s\n", $$1, $$2 }'
 
 setup: ## the virtual environment alone (.venv)
-	@$(PYTHON) simulator/bootstrap.py
+	@$(PYTHON) -m simulator.bootstrap $(checks)
 
 toolchain: setup ## the engine and the control plane, built into the cache outside the checkout
 	@$(venv_python) -m simulator.toolchain

@@ -1,25 +1,33 @@
 """Makes `.venv`, the checkout's virtual environment, from `requirements.lock`. Run by `make`, with any python3.
 
 It owns the folder `.venv` and nothing else: it refuses a platform or a Python that the locked wheels do not
-serve, and never builds a package from source. Standard library only, and no syntax newer than Python 3.6:
-a Python that is too old must get as far as the line that says so.
+serve, and never builds a package from source. With `--with-toolchain` it first refuses a machine that could not
+build the toolchain either. Standard library only, and no syntax newer than Python 3.6: a Python that is too old
+must get as far as the line that says so.
 """
 
 import os
 import shutil
+import subprocess
 import sys
 
 OLDEST = (3, 11)
 NEWEST = (3, 14)
 
 
-def choose_python(version, which=shutil.which):
+def runs(python):
+    """Whether this Python starts: a version manager's shim may stand for nothing."""
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "stdin": subprocess.DEVNULL}
+    return subprocess.call([python, "-c", ""], **quiet) == 0
+
+
+def choose_python(version, which=shutil.which, runs=runs):
     """Returns None if `version` may run this, else the path of a Python on PATH that may ("" if there is none)."""
     if OLDEST <= version <= NEWEST:
         return None
     for minor in range(NEWEST[1], OLDEST[1] - 1, -1):
         found = which("python3.%d" % minor)
-        if found:
+        if found and runs(found):
             return found
     return ""
 
@@ -33,123 +41,102 @@ if __name__ == "__main__":
             % (sys.version_info[:2] + (sys.executable,) + OLDEST + NEWEST)
         )
     if other:
-        os.execv(other, [other] + sys.argv)
+        os.execv(other, [other, "-m", "simulator.bootstrap"] + sys.argv[1:])
 
 import fcntl
 import hashlib
 import json
 import platform
-import subprocess
-import time
 from pathlib import Path
+
+from simulator.toolchain import preflight
+from simulator.toolchain.__main__ import check as check_toolchain
+from simulator.toolchain.errors import ToolchainError
+from simulator.toolchain.process import CommandFailed, run_logged
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 LOCK = ROOT / "requirements.lock"
 STAMP = "bootstrap.json"
 FREE_DISK_BYTES = 1500 * 1000**2
-"""The packages take 1.0 GB installed, and pip unpacks the largest of them (160 MB) beside that."""
-MACHINES = ("x86_64", "aarch64")
-HEARTBEAT_SECONDS = 10
+"""Installed, the packages take 0.7 GB and grow to 1 GB as they are used; pip unpacks beside that."""
+UNWANTED_VARIABLES = frozenset(
+    ("PYTHONHOME", "PYTHONPATH", "PIP_USER", "PIP_TARGET", "PIP_PREFIX", "PIP_REQUIRE_VIRTUALENV")
+)
+"""What would make Python or pip install somewhere else."""
 
 
-def say(text):
+def say(text: str) -> None:
     """One line of progress. On stderr: the stdout of `make -s env` holds exports only."""
     print(text, file=sys.stderr, flush=True)
 
 
-def refuse(text):
-    """Ends with one line on stderr and exit status 1."""
-    sys.exit("error: " + text)
-
-
-def check_platform(system, machine):
-    """Refuses a machine for which neither the wheels nor the toolchain are made."""
-    if system != "Linux" or machine not in MACHINES:
-        refuse(
-            "this runs on Linux x86_64 or aarch64 (got %s %s): the simulated hosts are Linux processes in their own "
-            "namespaces. Use a Linux machine, or a virtual machine with 2 cores and 12 GB."
-            % (system, machine)
-        )
-
-
-def venv_package_line(os_release):
+def venv_package_line(os_release: str) -> str:
     """The command that installs what `python3 -m venv` misses, for this distribution."""
-    named = os_release.replace('"', "").lower()
-    if "id=debian" in named or "id_like=debian" in named or "id=ubuntu" in named or "ubuntu" in named:
-        return "sudo apt-get install -y python%d.%d-venv" % sys.version_info[:2]
-    if "alpine" in named:
-        return "sudo apk add py3-pip"
+    families = {
+        word
+        for line in os_release.splitlines()
+        for word in line.replace('"', "").lower().split("=")[-1].split()
+    }
+    if families & {"debian", "ubuntu"}:
+        return "sudo apt-get install -y python{}.{}-venv".format(*sys.version_info)
     return "install your distribution's package with Python's modules `venv` and `ensurepip`"
 
 
-def check_venv_module():
+def check_venv_module() -> None:
     """Refuses a Python that cannot make virtual environments (Debian splits that off)."""
     try:
         import ensurepip
         import venv  # noqa: F401 - only whether it is there
 
         ensurepip.version()
-    except Exception:  # noqa: BLE001 - Debian's stub and a broken wheel folder fail in ways of their own
-        try:
-            os_release = Path("/etc/os-release").read_text(encoding="utf-8")
-        except OSError:
-            os_release = ""
-        refuse(
-            "%s cannot make a virtual environment (no `ensurepip`). This installs it: %s"
-            % (sys.executable, venv_package_line(os_release))
-        )
+    except Exception as error:  # noqa: BLE001 - Debian's stub and a missing wheel fail in ways of their own
+        os_release = Path("/etc/os-release")
+        text = os_release.read_text(encoding="utf-8") if os_release.exists() else ""
+        raise ToolchainError(
+            f"{sys.executable} cannot make a virtual environment ({error}). This installs what is missing: "
+            + venv_package_line(text)
+        ) from error
 
 
-def check_disk(folder, needed=FREE_DISK_BYTES):
+def check_disk(folder: Path, needed: int = FREE_DISK_BYTES) -> None:
     """Refuses to start what the disk cannot hold."""
     free = shutil.disk_usage(folder).free
     if free < needed:
-        refuse(
-            "%s has %.1f GB free and the virtual environment needs %.1f GB: free some space, or clone to a larger disk."
-            % (folder, free / 1e9, needed / 1e9)
+        raise ToolchainError(
+            f"{folder} has {free / 1e9:.1f} GB free and the virtual environment needs {needed / 1e9:.1f} GB: free "
+            "some space, or clone to a larger disk."
         )
 
 
-def wanted_stamp(venv):
-    """What a finished environment of this lock, place and interpreter looks like.
+def wanted_stamp(venv: Path, lock: Path) -> dict[str, str]:
+    """What a finished environment of this lock and place looks like, with the interpreter that it has.
 
     The place is part of it because the scripts in `bin/` hold absolute paths: a moved checkout needs a new one.
+    Another python3 on PATH is no reason to make it again, as long as its own interpreter is there.
     """
     return {
-        "lock": hashlib.sha256(LOCK.read_bytes()).hexdigest(),
+        "lock": hashlib.sha256(lock.read_bytes()).hexdigest(),
         "place": str(venv),
-        "python": platform.python_version(),
-        "interpreter": os.path.realpath(sys.executable),
+        "interpreter": os.path.realpath(venv / "bin" / "python"),
     }
 
 
-def is_ready(venv, wanted):
-    """Whether the environment was finished, and for exactly this. The stamp is written last."""
-    try:
-        stamp = json.loads((venv / STAMP).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return bool(stamp == wanted and os.access(venv / "bin" / "python", os.X_OK))
-
-
-def why_again(venv, wanted):
-    """The reason for replacing an environment that is there."""
+def difference(venv: Path, lock: Path) -> str:
+    """Why the environment cannot be used as it is; "" if it can. The stamp is written last."""
     try:
         stamp = json.loads((venv / STAMP).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return "it was not finished, or not made here"
-    names = {
-        "lock": "requirements.lock changed",
-        "place": "the checkout was moved",
-        "python": "python3 changed its version",
-        "interpreter": "python3 is another one",
-    }
-    changed = [text for key, text in names.items() if stamp.get(key) != wanted[key]]
-    return " and ".join(changed) or "its interpreter is gone"
+    wanted = wanted_stamp(venv, lock)
+    reasons = {"lock": "requirements.lock changed", "place": "the checkout was moved"}
+    changed = [text for key, text in reasons.items() if stamp.get(key) != wanted[key]]
+    if stamp.get("interpreter") != wanted["interpreter"] or not os.access(venv / "bin" / "python", os.X_OK):
+        changed.append("its Python is gone")
+    return " and ".join(changed)
 
 
-def remove(path):
+def remove(path: Path) -> None:
     """Removes a folder, or the link that stands in its place."""
     if path.is_symlink() or path.is_file():
         path.unlink()
@@ -157,79 +144,80 @@ def remove(path):
         shutil.rmtree(path)
 
 
-def run(step, command, log, env):
-    """Runs one command into the log, with a line at least every ten seconds; its last lines on failure."""
-    started = time.monotonic()
-    said = started
-    with log.open("ab") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=env)
-        try:
-            while True:
-                try:
-                    status = process.wait(timeout=0.2)
-                    break
-                except subprocess.TimeoutExpired:
-                    if time.monotonic() - said >= HEARTBEAT_SECONDS:
-                        said = time.monotonic()
-                        say("  %s … %d s" % (step, said - started))
-        except BaseException:
-            process.kill()
-            process.wait()
-            raise
-    if status:
-        tail = log.read_text(encoding="utf-8", errors="replace").splitlines()[-15:]
-        say("\n".join("  | " + line for line in tail))
-        refuse("%s failed (status %d); the whole log is %s" % (step, status, log))
-    return time.monotonic() - started
-
-
-def clean_environment(environ):
-    """The caller's environment less what would make Python or pip install somewhere else."""
-    unwanted = ("PYTHONHOME", "PYTHONPATH", "PIP_USER", "PIP_TARGET", "PIP_PREFIX", "PIP_REQUIRE_VIRTUALENV")
-    kept = {key: value for key, value in environ.items() if key not in unwanted}
-    kept.update(PIP_DISABLE_PIP_VERSION_CHECK="1", PIP_NO_INPUT="1")
-    return kept
-
-
-def create(venv, wanted):
+def create(venv: Path, lock: Path) -> None:
     """Makes the environment in place; whatever ends this early leaves no stamp, so that it is redone."""
     check_venv_module()
     check_disk(venv.parent)
-    if venv.is_symlink() or venv.exists():
-        say("virtual environment: replaced, since %s" % why_again(venv, wanted))
-        remove(venv)
-    env = clean_environment(os.environ)
-    say("virtual environment: .venv from requirements.lock with Python %s, about a minute" % wanted["python"])
+    remove(venv)
+    say(
+        f"virtual environment: .venv from requirements.lock, Python {platform.python_version()}, about a minute"
+    )
     venv.mkdir()
-    log = venv / "bootstrap.log"
+    env = {name: value for name, value in os.environ.items() if name not in UNWANTED_VARIABLES}
+    env |= {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1"}
     # A virtual environment's own interpreter would be linked as the new one's base: name the real one.
     base = getattr(sys, "_base_executable", None) or sys.executable
-    seconds = run("making the environment", [base, "-m", "venv", str(venv)], log, env)
-    python = str(venv / "bin" / "python")
-    install = [python, "-m", "pip", "install", "--require-hashes", "--only-binary", ":all:", "--no-compile"]
-    seconds += run("installing the packages", [*install, "-r", str(LOCK)], log, env)
-    temporary = venv / (STAMP + ".new")
-    temporary.write_text(json.dumps(wanted, indent=1), encoding="utf-8")
-    temporary.replace(venv / STAMP)
-    say("virtual environment: ready after %d s" % seconds)
-
-
-def main():
-    """Makes sure that `.venv` is there; two at once wait for each other."""
-    check_platform(platform.system(), platform.machine())
-    with LOCK.open("rb") as lock:
+    install = [
+        "-m",
+        "pip",
+        "install",
+        "--require-hashes",
+        "--only-binary",
+        ":all:",
+        "--no-compile",
+        "-r",
+        str(lock),
+    ]
+    steps = {
+        "making it": [base, "-m", "venv", str(venv)],
+        "installing the packages": [str(venv / "bin" / "python"), *install],
+    }
+    seconds = 0.0
+    for step, command in steps.items():
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            say("virtual environment: another make is making it; waiting")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        wanted = wanted_stamp(VENV)
-        if not is_ready(VENV, wanted):
-            create(VENV, wanted)
+            seconds += run_logged(
+                command,
+                log=venv / "bootstrap.log",
+                env=env,
+                heartbeat=lambda now, step=step: say(f"virtual environment: {step} … {now:.0f} s"),
+            )
+        except CommandFailed as error:
+            raise ToolchainError(f"virtual environment: {step} failed with {error}") from error
+    fresh = venv / (STAMP + ".new")
+    fresh.write_text(json.dumps(wanted_stamp(venv, lock), indent=1), encoding="utf-8")
+    fresh.replace(venv / STAMP)
+    say(f"virtual environment: ready after {seconds:.0f} s")
+
+
+def ensure(venv: Path, lock: Path) -> None:
+    """Makes sure that the environment is there; two at once wait for each other."""
+    with lock.open("rb") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("virtual environment: another make is at it; waiting")
+            fcntl.flock(held, fcntl.LOCK_EX)
+        reason = difference(venv, lock)
+        if reason:
+            if venv.is_symlink() or venv.exists():
+                say(f"virtual environment: made again, since {reason}")
+            create(venv, lock)
+
+
+def main() -> int:
+    """Checks the machine, then makes `.venv`; returns the exit status."""
+    try:
+        preflight.go_platform()
+        if "--with-toolchain" in sys.argv[1:]:
+            check_toolchain()
+        ensure(VENV, LOCK)
+    except ToolchainError as error:
+        say(f"error: {error}")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except KeyboardInterrupt:
-        sys.exit(130)
+    sys.exit(main())
