@@ -1,0 +1,1 @@
+"""Commands for people and programs: `python -m ops COMMAND`."""
