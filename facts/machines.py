@@ -51,6 +51,35 @@ SLICE_CONTROLLER: Final = Capacity(cpu_millis=2000, memory_mib=4096)
 ENDPOINT_PICKER: Final = Capacity(cpu_millis=4000, memory_mib=8192)
 
 
+def controller_requests(*, dynamic_slicing: bool, endpoint_picker: bool) -> dict[str, Capacity]:
+    """What the system pool must hold, by controller."""
+    found = {"LWS": LWS}
+    if dynamic_slicing:
+        found |= {"Kueue": KUEUE, "JobSet": JOBSET, "the slice controller": SLICE_CONTROLLER}
+    if endpoint_picker:
+        found["the endpoint picker"] = ENDPOINT_PICKER
+    return found
+
+
+def unplaced(requests: dict[str, Capacity], machine_type: str, node_count: int) -> list[str]:
+    """Controllers that find no room on so many nodes, the largest placed first."""
+    node = allocatable(machine_type)
+    free = [
+        [node.cpu_millis - NODE_OVERHEAD.cpu_millis, node.memory_mib - NODE_OVERHEAD.memory_mib]
+        for _ in range(node_count)
+    ]
+    left_over = []
+    for name, request in sorted(requests.items(), key=lambda item: -item[1].cpu_millis):
+        for room in free:
+            if room[0] >= request.cpu_millis and room[1] >= request.memory_mib:
+                room[0] -= request.cpu_millis
+                room[1] -= request.memory_mib
+                break
+        else:
+            left_over.append(name)
+    return left_over
+
+
 def machine_capacity(machine_type: str) -> Capacity:
     """What the machine has."""
     match = re.fullmatch(r"(?P<family>[a-z]\d[a-z]?)-(?P<kind>[a-z]+)-(?P<vcpus>\d+)", machine_type)

@@ -23,12 +23,29 @@ LABEL_LENGTH: Final = 63
 # GKE: clusters and node pools (Container API reference, seen 2026-12-01).
 CLUSTER_NAME_LENGTH: Final = 40
 NODE_POOL_NAME_LENGTH: Final = 40
-# LeaderWorkerSet under Kueue's integration (llm-d guide; Kueue 0.18.2 derives Workload names from it).
+# LeaderWorkerSet under Kueue's integration (llm-d guide): see `lws_name_length`.
 LWS_NAME_LENGTH: Final = 39
 # GKE appends "-" and an 8-character cluster hash to a Slice's name and must stay within Compute Engine's 63.
 SLICE_NAME_LENGTH: Final = 49
 SLICE_NAME: Final = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
 SERVICE_ACCOUNT_ID_LENGTH: Final = 30
+
+# Namespaces that belong to Kubernetes, GKE and our controllers: no workload of ours lives there.
+SYSTEM_NAMESPACES: Final = frozenset(
+    {
+        "default",
+        "gke-managed-system",
+        "gmp-public",
+        "gmp-system",
+        "jobset-system",
+        "kube-node-lease",
+        "kube-public",
+        "kube-system",
+        "kueue-system",
+        "lws-system",
+        "slice-controller-system",
+    }
+)
 
 SYSTEM_POOL: Final = "system"
 """The node pool that runs the controllers."""
@@ -54,6 +71,20 @@ def network_names(prefix: str) -> dict[str, str]:
 def slice_pool_names(pool: str, cube_count: int) -> list[str]:
     """Node pools of a slice pool entry: `<name>-1` upwards, append-only."""
     return [f"{pool}-{index}" for index in range(1, cube_count + 1)]
+
+
+def lws_name_length(replicas: int) -> int:
+    """Longest LeaderWorkerSet name under Kueue: leaderworkerset-<name>-<index>-<5 hex> must fit a label."""
+    return LABEL_LENGTH - len("leaderworkerset-") - len(f"-{replicas - 1}-12345")
+
+
+def slice_name(namespace: str, workload: str, podset: str, index: int) -> str:
+    """The Slice that the slice controller makes for a podset: shortened with a digest where GKE wants it."""
+    whole = f"{namespace}-{workload}-{podset}-{index}"
+    if len(whole) <= SLICE_NAME_LENGTH:
+        return whole
+    digest = sha256(whole.encode()).hexdigest()[:5]
+    return f"{whole[: SLICE_NAME_LENGTH - len(digest) - 1]}-{digest}"
 
 
 def workload_policy_name() -> str:

@@ -147,3 +147,8 @@ def nodes_in_pod_range(cidr: str, pods_per_node: int = PODS_PER_NODE) -> int:
 def overlap(first: str, second: str) -> bool:
     """True when two ranges share an address."""
     return parse(first).overlaps(parse(second))
+
+
+def prefix_for(addresses: int) -> int:
+    """Length of the smallest range with so many addresses."""
+    return 32 - (addresses - 1).bit_length()

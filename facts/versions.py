@@ -40,10 +40,15 @@ KUEUE_CHART: Final = "oci://registry.k8s.io/kueue/charts/kueue"
 JOBSET_CHART: Final = "oci://registry.k8s.io/jobset/charts/jobset"
 LWS_CHART: Final = "oci://registry.k8s.io/lws/charts/lws"
 
-# The user-space Kueue slice controller. Source: the codelab's manifest (GoogleCloudPlatform/devrel-demos
-# ai-ml/dynamic-slicing, 2026-06-15), tag v0.8.0-200. The digest has not been seen: the tag is exact, yet a tag
-# can be moved by its owner, so docs/unproven.md asks for the digest at the first pull.
-SLICE_CONTROLLER: Final = "v0.8.0-200"
+# The released images of the three, tag v<version>, as their published charts carry them (release notes and
+# Makefiles of the modules above). The charts inside the modules still name staging images with a branch's tag.
+KUEUE_IMAGE: Final = "registry.k8s.io/kueue/kueue"
+JOBSET_IMAGE: Final = "registry.k8s.io/jobset/jobset"
+LWS_IMAGE: Final = "registry.k8s.io/lws/lws"
+
+# The user-space Kueue slice controller, as GoogleCloudPlatform/cluster-toolkit deploys it (seen 2026-12-01); the
+# codelab's is the older v0.8.0-200. Its digest has not been seen: the tag is exact, yet its owner can move it.
+SLICE_CONTROLLER: Final = "v0.9"
 SLICE_CONTROLLER_IMAGE: Final = "tpuongke/kueue-slice-controller"
 
 # --- GKE (release notes and guides, seen 2026-12-01) -------------------------------------------------------
@@ -60,6 +65,9 @@ GKE_MINIMUM_SLICE_CONTROLLER: Final = "1.35.0-gke.274500"
 GKE_MINIMUM_ALL_CAPACITY: Final = "1.34.0-gke.2201000"
 # GKE installs the Gateway API's inference CRDs itself from here on.
 GKE_MINIMUM_INFERENCE_CRDS: Final = "1.34.0-gke.1626000"
+# Multi-host v6e node pools. No page seen gives the floor; this is the oldest version that a public guide was seen to
+# use with ct6e-standard-4t (assumed to be enough).
+GKE_MINIMUM_V6E: Final = "1.31.2-gke.1384000"
 # The minor versions that this ledger was tried with; anything newer is a warning, not an error.
 GKE_TESTED_MINORS: Final = ("1.36",)
 
@@ -72,6 +80,9 @@ ENVOY: Final = "1.40.0"
 # llm-d routing sidecar beside the decode leader (codelab, 2026-06-15).
 ROUTING_SIDECAR: Final = "v0.8.0"
 ROUTING_SIDECAR_IMAGE: Final = "ghcr.io/llm-d/llm-d-routing-sidecar"
+# llm-d's endpoint picker; the codelab's chart floats (`…-dev`, `v0`). Seen with the GAIE 1.5.0 chart (2026-12-01).
+ENDPOINT_PICKER: Final = "v0.9.0"
+ENDPOINT_PICKER_IMAGE: Final = "ghcr.io/llm-d/llm-d-router-endpoint-picker"
 # vLLM for TPU (codelab, 2026-06-15): a dated nightly, the only build that the codelab was shown with.
 VLLM_TPU: Final = "nightly-20260430-18ed615-5b39b26"
 VLLM_TPU_IMAGE: Final = "docker.io/vllm/vllm-tpu"

@@ -7,7 +7,7 @@ that joins sections runs when all sections that it reads are sound. Refuses to s
 import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
@@ -18,23 +18,27 @@ from preflight.keys import section_keys, unknown_key
 from preflight.problems import NAMESPACE, Problem, SettingsError, at
 from preflight.sealed import SECRET_COMMAND, Sealed, check_token
 
-M = TypeVar("M", bound=BaseModel)
+if TYPE_CHECKING:
+    from settings import Settings
 
 TOKEN = "hfToken"  # noqa: S105 (a key's name)
 # Stand-ins for required sections that are themselves wrong, so that the others are judged all the same.
 _STAND_INS = {"project": "stand-in-project", "zone": "us-central1-ai1a"}
 
 
-def settings_from(config: Mapping[str, Any], model: type[M], *, now: datetime | None = None) -> M:
+def settings_from(
+    config: Mapping[str, Any], model: "type[Settings]", *, now: datetime | None = None
+) -> "Settings":
     """The settings, or `SettingsError` with every problem."""
     problems: list[Problem] = []
     raw = dict(_sections(config, model, problems))
     unsound = {problem.path.split(":", 1)[-1].split(".")[0].split("[")[0] for problem in problems}
     raw = {key: value for key, value in raw.items() if key not in unsound}
     settings, broken = _validated(raw, model, problems, unsound)
+    moment = now or datetime.now(UTC)
     for needed, rule in rules.ALL:
         if not broken.intersection(needed):
-            problems.extend(at(path, refusal) for path, refusal in rule(settings, now or datetime.now(UTC)))
+            problems.extend(at(_as_written(path, raw), refusal) for path, refusal in rule(settings, moment))
     if problems:
         raise SettingsError(problems)
     return settings
@@ -136,8 +140,8 @@ def _plain(value: Any, path: str) -> Any:
 
 
 def _validated(
-    raw: dict[str, Any], model: type[M], problems: list[Problem], unsound: set[str]
-) -> tuple[M, set[str]]:
+    raw: dict[str, Any], model: "type[Settings]", problems: list[Problem], unsound: set[str]
+) -> tuple["Settings", set[str]]:
     """The settings with unsound sections left out, and the names of those sections."""
     broken = set(unsound)
     try:
@@ -148,6 +152,12 @@ def _validated(
             broken.add(str(detail["loc"][0]))
     sound = {key: value for key, value in raw.items() if key not in broken}
     return model.model_validate(sound | _missing_stand_ins(sound, set(_STAND_INS))), broken
+
+
+def _as_written(path: str, raw: dict[str, Any]) -> str:
+    """The path without an index that the person did not write: one mapping may stand for a list of one."""
+    section, bracket, rest = path.partition("[0]")
+    return section + rest if bracket and isinstance(raw.get(section), dict) else path
 
 
 def _missing_stand_ins(raw: dict[str, Any], allowed: set[str]) -> dict[str, Any]:
