@@ -308,16 +308,16 @@ class Informer:
         with self._lock:
             return self._objects.get(key)
 
-    def list(self) -> list[Object]:
-        with self._lock:
-            return list(self._objects.values())
-
     def by(self, index: str, value: str) -> list[Object]:
         """The objects for which the named index function yields `value`."""
         if index not in self._indexes:
             raise ValueError(f"{self.path} has no index {index!r}; it has {sorted(self._indexes)}")
         with self._lock:
             return [self._objects[key] for key in sorted(self._indexed.get((index, value), ()))]
+
+    def list(self) -> list[Object]:
+        with self._lock:
+            return list(self._objects.values())
 
     def wrote(self, obj: Object) -> None:
         """Take the API server's answer to a write of ours as seen."""
