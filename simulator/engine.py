@@ -1,0 +1,161 @@
+"""Running the real Pulumi engine against the region: what `make up` and `make down` add to `pulumi` itself.
+
+A stack of this region lives in the region's own file backend, with the region's own copy of its settings file
+where that file names another secrets provider, so that running any committed stack here leaves the checkout
+as it was. Locks are taken from a dead engine, never from a live one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from simulator.files import write_atomically
+from simulator.process_identity import start_time_of
+from simulator.region_folder import CHECKOUT, RegionFolder
+
+PROJECT = "tpu-slices"
+
+
+class EngineError(Exception):
+    """The engine failed; its own output, already shown, says why."""
+
+
+class Engine:
+    """`pulumi` for one stack on one region."""
+
+    def __init__(self, region: RegionFolder, stack: str) -> None:
+        self.region = region
+        self.stack = stack
+        self.environment = {**os.environ, **region.environment()}
+
+    @property
+    def config_file(self) -> Path:
+        """The settings file that the engine reads: the checkout's own, or the region's copy of it."""
+        return self._copy if self._needs_copy else self._own
+
+    @property
+    def _own(self) -> Path:
+        return CHECKOUT / f"Pulumi.{self.stack}.yaml"
+
+    @property
+    def _copy(self) -> Path:
+        return self.region.root / "settings" / self._own.name
+
+    @property
+    def _needs_copy(self) -> bool:
+        """Without a salt of our passphrase in it, the engine would write one into the file."""
+        return _salt(self._own.read_text()) == ""
+
+    def _refresh_copy(self) -> None:
+        salt = _salt(self._copy.read_text()) if self._copy.exists() else ""
+        write_atomically(self._copy, f"{self._own.read_text().rstrip()}\n{salt}")
+
+    def run(self, *arguments: str, is_quiet: bool = False, folder: Path = CHECKOUT) -> str:
+        """Run `pulumi ARGUMENTS`; its output goes to the person unless `is_quiet`. Raises EngineError."""
+        result = subprocess.run(
+            [str(self.region.bin / "pulumi"), *arguments, "--non-interactive"],
+            cwd=folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE if is_quiet else None,
+            stderr=subprocess.PIPE if is_quiet else None,
+            text=True,
+            check=False,
+        )
+        if result.returncode != 0:
+            detail = f":\n{result.stdout}{result.stderr}" if is_quiet else ""
+            raise EngineError(f"`pulumi {' '.join(arguments)}` failed (exit {result.returncode}){detail}")
+        return result.stdout or ""
+
+    def on_stack(self, command: str, *arguments: str, is_quiet: bool = False) -> str:
+        """Run a command on this stack with its settings file."""
+        return self.run(
+            command,
+            "--stack",
+            self.stack,
+            f"--config-file={self.config_file}",
+            *arguments,
+            is_quiet=is_quiet,
+        )
+
+    def exists(self) -> bool:
+        """Whether the backend knows the stack."""
+        return self._state_file.exists()
+
+    @property
+    def _state_file(self) -> Path:
+        return self.region.pulumi_backend / ".pulumi" / "stacks" / PROJECT / f"{self.stack}.json"
+
+    def select(self) -> None:
+        """Make the stack, if it is new, and make it the one that a person's `pulumi` commands act on.
+
+        The engine writes the salt of the passphrase into the settings file beside `Pulumi.yaml`: where the
+        checkout's own file has none, the stack is made in the folder of the region's copy.
+        """
+        if not self._own.exists():
+            known = ", ".join(sorted(path.name.split(".")[1] for path in CHECKOUT.glob("Pulumi.*.yaml")))
+            raise EngineError(
+                f"there is no {self._own.name} in the checkout: name one of these stacks: {known}."
+            )
+        folder = CHECKOUT
+        if self._needs_copy:
+            self._refresh_copy()
+            folder = self._copy.parent
+            write_atomically(folder / "Pulumi.yaml", f"name: {PROJECT}\nruntime: python\n")
+        if not self.exists():
+            self.run(
+                "stack", "init", self.stack, "--secrets-provider=passphrase", is_quiet=True, folder=folder
+            )
+        self.run("stack", "select", self.stack, is_quiet=True)
+
+    def free_dead_locks(self) -> list[str]:
+        """Remove locks whose engine has ended. Raises EngineError for one that lives."""
+        freed = []
+        folder = self.region.pulumi_backend / ".pulumi" / "locks"
+        for path in folder.rglob("*.json"):
+            if self.stack not in path.parts:
+                continue
+            lock: dict[str, Any] = json.loads(path.read_text())
+            pid = int(lock.get("pid", 0))
+            if start_time_of(pid) is not None and _is_pulumi(pid):
+                raise EngineError(
+                    f"another `pulumi` (process {pid}) works on stack {self.stack} since {lock.get('timestamp')}: "
+                    "wait until it has ended, or stop it, and run this again."
+                )
+            path.unlink()
+            freed.append(f"the lock of a pulumi that is gone (process {pid})")
+        return freed
+
+    def resource_count(self) -> int:
+        """How many resources the stack's state holds, the stack itself not counted."""
+        if not self.exists():
+            return 0
+        state = json.loads(self._state_file.read_text())
+        latest = (state.get("checkpoint") or {}).get("latest") or {}
+        return sum(each["type"] != "pulumi:pulumi:Stack" for each in latest.get("resources") or [])
+
+    def pending_operations(self) -> list[str]:
+        """What an engine that was killed left half done."""
+        if not self.exists():
+            return []
+        state = json.loads(self._state_file.read_text())
+        latest = (state.get("checkpoint") or {}).get("latest") or {}
+        return [
+            f"{each['type']} {each['resource']['urn']}" for each in latest.get("pending_operations") or []
+        ]
+
+
+def _salt(content: str) -> str:
+    """The line with the passphrase's salt, or nothing."""
+    return next((f"{line}\n" for line in content.splitlines() if line.startswith("encryptionsalt:")), "")
+
+
+def _is_pulumi(pid: int) -> bool:
+    try:
+        return "pulumi" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0].decode()
+    except OSError:
+        return False
