@@ -49,7 +49,7 @@ import json
 import platform
 from pathlib import Path
 
-from simulator.toolchain import preflight
+from simulator.toolchain import machine
 from simulator.toolchain.__main__ import check as check_toolchain
 from simulator.toolchain.errors import ToolchainError
 from simulator.toolchain.process import CommandFailed, run_logged
@@ -207,7 +207,7 @@ def ensure(venv: Path, lock: Path) -> None:
 def main() -> int:
     """Checks the machine, then makes `.venv`; returns the exit status."""
     try:
-        preflight.go_platform()
+        machine.go_platform()
         if "--with-toolchain" in sys.argv[1:]:
             check_toolchain()
         ensure(VENV, LOCK)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from simulator.toolchain import official, preflight
+from simulator.toolchain import machine, official
 from simulator.toolchain.build import Builder
 from simulator.toolchain.cache import Cache, cache_root
 from simulator.toolchain.errors import ToolchainError
@@ -43,7 +43,7 @@ def ensure(say: Callable[[str], None], environ: Mapping[str, str] = os.environ) 
     `say` gets one line of progress at a time, at least every ten seconds while something is built; with all
     programs in the cache it gets none. Raises `ToolchainError`, whose text is for a person.
     """
-    platform = preflight.go_platform()
+    platform = machine.go_platform()
     cache = Cache(cache_root(environ))
     installed = official.find(environ, cache.root, say)
     wanted = _wanted(installed)
@@ -67,7 +67,7 @@ def missing_programs(environ: Mapping[str, str] = os.environ) -> list[str]:
     """The names of what `ensure` would build."""
     cache = Cache(cache_root(environ))
     wanted = _wanted(official.find(environ, cache.root, lambda _: None))
-    found = _find(cache, wanted, preflight.go_platform())
+    found = _find(cache, wanted, machine.go_platform())
     return [program.name for program in wanted if program.name not in found]
 
 

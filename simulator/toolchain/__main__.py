@@ -7,7 +7,7 @@ but to build on a machine without Go.
 import argparse
 import sys
 
-from simulator.toolchain import ToolchainError, ensure, missing_programs, preflight
+from simulator.toolchain import ToolchainError, ensure, machine, missing_programs
 from simulator.toolchain.cache import Cache, cache_root
 
 
@@ -17,10 +17,10 @@ def _say(line: str) -> None:
 
 def check() -> None:
     """Refuses a machine that cannot have the toolchain; says nothing if all is there or can be built."""
-    preflight.go_platform()
+    machine.go_platform()
     if missing_programs():
-        preflight.check_disk(cache_root())
-        preflight.check_memory()
+        machine.check_disk(cache_root())
+        machine.check_memory()
 
 
 def main(arguments: list[str]) -> int:

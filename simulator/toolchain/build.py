@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from simulator.toolchain import golang, preflight
+from simulator.toolchain import golang, machine
 from simulator.toolchain.cache import Cache
 from simulator.toolchain.errors import ToolchainError
 from simulator.toolchain.process import CommandFailed, run_logged
@@ -43,8 +43,8 @@ class Builder:
 
     def build(self, missing: Sequence[Program]) -> None:
         """Builds and publishes `missing`. What is finished stays finished if a later one fails."""
-        preflight.check_disk(self._cache.root)
-        preflight.check_memory()
+        machine.check_disk(self._cache.root)
+        machine.check_memory()
         if self._work.exists():
             shutil.rmtree(self._work)
         self._work.mkdir(parents=True)
