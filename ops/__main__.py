@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from typing import Protocol, cast
 
-COMMANDS = ("check", "verify")
+COMMANDS = ("check", "render", "verify")
 
 
 class Command(Protocol):

@@ -180,10 +180,9 @@ class Trial:
 
         waited = self._until(look)
         after = observe(self.cluster, self.jobset)
-        misses = judge_counts(self.jobset, counts)
-        misses += [
-            f"the log of {pod} ends: {ends.get(pod, '')[:200]}" for pod, c in counts.items() if c is None
-        ][:1]
+        silent = [pod for pod, count in counts.items() if count is None]
+        misses = [f"the log of {pod} ends: {ends.get(pod, 'unread')[:200]}" for pod in silent[:1]]
+        misses += judge_counts(self.jobset, counts)
         misses += _changes(before, after)
         return self._finding(
             f"devices{occasion}", counts_in_words(self.jobset, list(counts.values())), misses, waited.seconds
