@@ -40,8 +40,9 @@ async def _ask(probe: dict[str, Any], ports: dict[str, int], open_port: Open) ->
         path = action.get("path") or "/"
         writer.write(f"GET {path} HTTP/1.1\r\nHost: pod\r\nConnection: close\r\n\r\n".encode())
         await writer.drain()
-        status = int((await reader.readline()).split()[1])
-        return 200 <= status < 400
+        words = (await reader.readline()).split()
+        # A process that dies while it is asked closes without a word.
+        return len(words) > 1 and 200 <= int(words[1]) < 400
     finally:
         writer.close()
 
