@@ -102,7 +102,7 @@ class Cluster(Section):
 class Reservation(Section):
     """A reservation, or a part of it. `name` may also be any path that Google prints; it is taken apart."""
 
-    name: fields.GceName
+    name: fields.ReservationName
     """Name of the reservation."""
     project: fields.ProjectId | None = None
     """Project that owns it, when it is shared with ours."""
@@ -168,7 +168,7 @@ class MultihostPool(Section):
     """compact: hosts next to each other."""
     spot: bool = False
     """True: spare capacity that Google may take back."""
-    reservation: fields.ReservationForm[Reservation] | None = None
+    reservation: fields.ReservationForm[Reservation | None] = None
     """What the hosts are taken from; without it, on demand."""
 
     @property
@@ -320,7 +320,7 @@ class Settings(Section):
     """Everything that a stack says."""
 
     project: fields.ProjectId
-    """Project that everything is made in (gcp:project)."""
+    """Project that everything is made in."""
     project_number: fields.ProjectNumber | None = None
     """Its number; without it, looked up."""
     zone: fields.Zone

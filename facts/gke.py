@@ -6,7 +6,7 @@ version: `1.36`, `latest` and `1.36.0` move under us. Whether a version is offer
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from facts.refusal import Refusal
 
@@ -50,6 +50,18 @@ def _why_not(text: str) -> str:
     if re.fullmatch(r"v?\d+(\.\d+){0,2}", text):
         return "without its GKE build it is a prefix, and GKE picks what it means today"
     return "GKE spells no version like that"
+
+
+def check_is_text(value: Any) -> Any:
+    """Refuse what YAML made a number of: the digits after the second dot would not be there."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        raise Refusal(
+            "must be one exact GKE version such as 1.36.0-gke.3712000",
+            got=value,
+            reason="YAML reads it as a number, and as a version it would be a prefix that GKE fills in",
+            way_out="Take one that `gcloud container get-server-config` lists.",
+        )
+    return value
 
 
 def check_version(text: str) -> str:

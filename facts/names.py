@@ -9,6 +9,7 @@ from hashlib import sha256
 from typing import Final
 
 from facts.refusal import Refusal
+from facts.text import check_filled
 
 # RFC 1035 labels as Compute Engine takes them.
 GCE_NAME: Final = r"^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$"
@@ -104,6 +105,7 @@ def service_account_id(base: str, role: str) -> str:
 
 def check(value: str, *, pattern: str, length: int, what: str, reason: str) -> str:
     """The value if it is such a name; else a refusal that says which half of the rule it breaks."""
+    check_filled(value)
     if len(value) > length:
         raise Refusal(
             f"must be at most {length} characters long",
@@ -158,6 +160,7 @@ def check_namespace(value: str) -> str:
 
 def check_bucket(value: str) -> str:
     """The value, if it is a bucket's bare name."""
+    check_filled(value)
     if value.startswith("gs://"):
         raise Refusal(
             "must be the bucket's bare name",

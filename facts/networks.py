@@ -5,6 +5,7 @@ Owns IPv4 arithmetic for the subnet, its two secondary ranges and the proxy-only
 VPC-native clusters", "proxy-only subnets" guides, seen 2026-12-01.
 """
 
+from collections.abc import Iterable
 from ipaddress import IPv4Network, ip_network
 from typing import Any, Final
 
@@ -142,6 +143,17 @@ def nodes_in_pod_range(cidr: str, pods_per_node: int = PODS_PER_NODE) -> int:
     """Nodes whose pods a secondary range has room for."""
     prefix = node_pod_prefix(pods_per_node)
     return int(2 ** (prefix - parse(cidr).prefixlen)) if parse(cidr).prefixlen <= prefix else 0
+
+
+def free_range(prefix: int, taken: Iterable[str]) -> str | None:
+    """The first range of that length in 10.0.0.0/8 that overlaps none of those."""
+    if prefix < 9:
+        return None
+    ranges = [parse(cidr) for cidr in taken]
+    for candidate in IPv4Network("10.0.0.0/8").subnets(new_prefix=min(prefix, 16)):
+        if not any(candidate.overlaps(other) for other in ranges):
+            return f"{candidate.network_address}/{prefix}"
+    return None
 
 
 def overlap(first: str, second: str) -> bool:

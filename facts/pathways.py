@@ -10,6 +10,9 @@ from typing import Final
 
 from facts import tpu
 
+STAGING_BUCKET: Final = "cloud-pathways-staging"
+"""Google's own bucket, which the tutorial's disaggregated manifest still names."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:

@@ -36,7 +36,7 @@ class ReservationPath:
         """Read any of the accepted forms."""
         rest = _ADDRESS.sub("", text.strip())
         if "/" not in rest:
-            return cls(name=_name(rest))
+            return cls(name=check_name(rest))
         pieces = rest.split("/")
         if pieces[0] not in _PARTS:
             pieces = ["reservations", *pieces]
@@ -54,7 +54,7 @@ class ReservationPath:
         if "reservationSubBlocks" in found and "reservationBlocks" not in found:
             raise _malformed(text, "a sub-block lies in a block, and none is named")
         return cls(
-            name=_name(found["reservations"]),
+            name=check_name(found["reservations"]),
             project=found.get("projects"),
             zone=found.get("zones"),
             block=found.get("reservationBlocks"),
@@ -72,7 +72,8 @@ def value(project: str, name: str, block: str | None = None, sub_block: str | No
     return "/".join(parts)
 
 
-def _name(text: str) -> str:
+def check_name(text: str) -> str:
+    """The text, if it is a reservation's bare name."""
     return names.check(
         text,
         pattern=names.GCE_NAME,

@@ -5,6 +5,7 @@ scripts replaced MODEL_WEIGHT_BUCKET and ${NAMESPACE} by text, and a leftover pa
 """
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from facts.refusal import Refusal
@@ -15,6 +16,17 @@ _PLACEHOLDER: Final = re.compile(
 )
 
 MODEL_NAME: Final = r"^[A-Za-z0-9][-_.A-Za-z0-9]*(/[A-Za-z0-9][-_.A-Za-z0-9]*)?$"
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 cube`, `2 cubes`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def listed(items: Iterable[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    *first, last = items
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def check_model_name(value: str) -> str:

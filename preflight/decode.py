@@ -5,6 +5,7 @@ that joins sections runs when all sections that it reads are sound. Refuses to s
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from facts.refusal import Refusal, looks_like_credential
 from preflight import rules
 from preflight.explain import problem_from
-from preflight.keys import section_keys, unknown_key
+from preflight.keys import nearest, section_keys, unknown_key
 from preflight.problems import NAMESPACE, Problem, SettingsError, at
 from preflight.sealed import SECRET_COMMAND, Sealed, check_token
 
@@ -31,9 +32,9 @@ def settings_from(
 ) -> "Settings":
     """The settings, or `SettingsError` with every problem."""
     problems: list[Problem] = []
-    raw = dict(_sections(config, model, problems))
-    unsound = {problem.path.split(":", 1)[-1].split(".")[0].split("[")[0] for problem in problems}
-    raw = {key: value for key, value in raw.items() if key not in unsound}
+    meant: set[str] = set()
+    raw = dict(_sections(config, model, problems, meant))
+    unsound = {_section_of(problem.path) for problem in problems} | meant
     settings, broken = _validated(raw, model, problems, unsound)
     moment = now or datetime.now(UTC)
     for needed, rule in rules.ALL:
@@ -45,9 +46,12 @@ def settings_from(
 
 
 def _sections(
-    config: Mapping[str, Any], model: type[BaseModel], problems: list[Problem]
+    config: Mapping[str, Any], model: type[BaseModel], problems: list[Problem], meant: set[str]
 ) -> Iterator[tuple[str, Any]]:
-    """Our sections with their structured values; everything that cannot be read becomes a problem."""
+    """Our sections with their structured values; everything that cannot be read becomes a problem.
+
+    `meant` gathers the sections that a misspelt key probably meant: nothing is said about their absence.
+    """
     known = section_keys(model)
     seen: set[str] = set()
     for full_key, value in config.items():
@@ -55,36 +59,39 @@ def _sections(
         namespace, _, name = key.partition(":")
         if namespace == "pulumi":
             continue
-        section = "project" if key == "gcp:project" else name
-        if (
-            (key != "gcp:project" and namespace != NAMESPACE)
-            or section not in known
-            or key == f"{NAMESPACE}:project"
-        ):
+        ours = key == "gcp:project" or (namespace == NAMESPACE and name in known and name != "project")
+        if not ours:
             problems.append(unknown_key(key, known))
-            continue
-        if section in seen:
-            problems.append(
-                Problem(
-                    key,
-                    str(
-                        Refusal(
-                            "must be given once",
-                            reason=f"`{name}` and `{key}` are the same key to the engine",
-                            way_out="Remove one of them.",
-                        )
-                    ),
-                )
-            )
-            continue
-        seen.add(section)
-        try:
-            yield section, check_token(value) if section == TOKEN else _structured(section, value)
-        except Refusal as refusal:
-            problems.append(Problem(key, str(refusal)))
+            meant.add(nearest(name, known) or name)
+        elif name in seen:
+            problems.append(_given_twice(key, name))
+        else:
+            seen.add(name)
+            try:
+                yield name, check_token(value) if name == TOKEN else _structured(name, value, problems)
+            except Refusal as refusal:
+                problems.append(Problem(key, str(refusal)))
 
 
-def _structured(section: str, value: Any) -> Any:
+def _given_twice(key: str, name: str) -> Problem:
+    refusal = Refusal(
+        "must be given once",
+        reason=f"`{name}` and `{key}` are the same key to the engine",
+        way_out="Remove one of them.",
+    )
+    return Problem(key, str(refusal))
+
+
+def _within(path: str, said: set[str]) -> bool:
+    """True when something was said about that place, or about what holds it."""
+    return any(path == place or path.startswith((f"{place}.", f"{place}[")) for place in said)
+
+
+def _section_of(path: str) -> str:
+    return re.split(r"[.[]", path.split(":", 1)[-1], maxsplit=1)[0]
+
+
+def _structured(section: str, value: Any, problems: list[Problem]) -> Any:
     """A section's value as a structure of plain types."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         try:
@@ -96,9 +103,9 @@ def _structured(section: str, value: Any) -> Any:
                 reason=f"as JSON it breaks off at character {error.pos + 1}",
                 way_out=f"Write it as YAML in the stack file, or use `pulumi config set --path {NAMESPACE}:{section}.…`.",
             ) from None
-    if section == "projectNumber" and isinstance(value, int) and not isinstance(value, bool):
+    if section in ("project", "projectNumber") and isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    return _plain(value, section)
+    return _plain(value, section, problems)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -115,28 +122,42 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _plain(value: Any, path: str) -> Any:
-    """The value without YAML's own types; refuses what must not be secret, or must have been."""
-    if isinstance(value, Sealed) or (isinstance(value, dict) and set(value) == {"secure"}):
-        raise Refusal(
+def _plain(value: Any, path: str, problems: list[Problem]) -> Any:
+    """The value without YAML's own types; what no key may hold becomes a problem."""
+    if isinstance(value, dict) and set(value) != {"secure"}:
+        return {str(key): _plain(item, f"{path}.{key}", problems) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item, f"{path}[{index}]", problems) for index, item in enumerate(value)]
+    if isinstance(value, date):
+        return value.isoformat()
+    refusal = _never_held(value, path)
+    if refusal is not None:
+        full_key = "gcp:project" if path == "project" else f"{NAMESPACE}:{path}"
+        problems.append(Problem(full_key, str(refusal)))
+    return value
+
+
+def _never_held(value: Any, path: str) -> Refusal | None:
+    if value is None:
+        return Refusal(
+            "must have a value",
+            reason="the key stands there alone, which could mean all defaults or nothing at all",
+            way_out="Fill it in, or remove the key.",
+        )
+    if isinstance(value, Sealed | dict):
+        return Refusal(
             "must not be a secret",
-            reason=f"the plan's shape has to be readable; only {TOKEN} is a secret",
+            reason=f"the plan's shape has to be readable; only `{TOKEN}` is a secret",
             way_out=f"Remove `{path}` and set it again without --secret.",
         )
     if looks_like_credential(value):
-        raise Refusal(
+        return Refusal(
             "must not hold a credential",
             got=value,
             reason="this key is stored and shown in plain text",
             way_out=f"Revoke it, remove it here, and run: {SECRET_COMMAND}",
         )
-    if isinstance(value, dict):
-        return {str(key): _plain(item, f"{path}.{key}") for key, item in value.items()}
-    if isinstance(value, list):
-        return [_plain(item, f"{path}[{index}]") for index, item in enumerate(value)]
-    if isinstance(value, date):
-        return value.isoformat()
-    return value
+    return None
 
 
 def _validated(
@@ -147,9 +168,10 @@ def _validated(
     try:
         return model.model_validate(raw | _missing_stand_ins(raw, unsound)), broken
     except ValidationError as error:
-        for detail in error.errors(include_url=False):
-            problems.append(problem_from(detail, raw, model))
-            broken.add(str(detail["loc"][0]))
+        said = {problem.path for problem in problems}
+        found = [problem_from(detail, raw, model) for detail in error.errors(include_url=False)]
+        problems.extend(problem for problem in found if not _within(problem.path, said))
+        broken.update(_section_of(problem.path) for problem in found)
     sound = {key: value for key, value in raw.items() if key not in broken}
     return model.model_validate(sound | _missing_stand_ins(sound, set(_STAND_INS))), broken
 

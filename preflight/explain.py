@@ -4,6 +4,7 @@ Owns the sentence for every kind of finding that the models can produce; a test 
 finding that it does not know as anything but itself.
 """
 
+import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 from functools import cache
@@ -35,17 +36,20 @@ def problem_from(finding: Any, raw: dict[str, Any], model: type[BaseModel]) -> P
     location = [part for part in finding["loc"] if part != "[key]"]
     path, node = _walk(location, raw, model)
     full = "gcp:project" if path == "project" else f"{NAMESPACE}:{path}"
-    return Problem(full, str(_refusal(finding, location, node, model)))
+    return Problem(full, str(_refusal(finding, location, full, node, model)))
 
 
-def _refusal(finding: Any, location: Sequence[Any], node: dict[str, Any], model: type[BaseModel]) -> Refusal:
+def _refusal(
+    finding: Any, location: Sequence[Any], path: str, node: dict[str, Any], model: type[BaseModel]
+) -> Refusal:
     kind, got, context = finding["type"], finding["input"], finding.get("ctx", {})
     raised = context.get("error")
     about = _about(node)
     if kind == "value_error" and isinstance(raised, Refusal):
         return raised
     if kind == "missing":
-        return Refusal("must be given", reason=about, way_out=f"Add `{location[-1]}`.")
+        key = location[-1] if len(location) > 1 else path
+        return Refusal("must be given", reason=about, way_out=f"Add `{key}`.")
     if kind == "extra_forbidden":
         schema = _schema(model)
         _, parent = _walk(location[:-1], {}, model)
@@ -60,7 +64,7 @@ def _refusal(finding: Any, location: Sequence[Any], node: dict[str, Any], model:
     if kind == "too_short":
         return Refusal("must not be an empty list", reason=about, way_out="Fill it in, or remove the key.")
     if kind in _WANTED:
-        return _wrong_type(_WANTED[kind], got, about)
+        return _wrong_type(_WANTED[kind], got, about, list(node.get("properties", {})))
     return Refusal(f"must be right ({finding['msg']})", got=got, reason=about, way_out="Correct the value.")
 
 
@@ -69,10 +73,14 @@ def _not_a_choice(got: Any, node: dict[str, Any], about: str) -> Refusal:
     near = get_close_matches(str(got).upper(), [choice.upper() for choice in choices], n=1, cutoff=0.6)
     meant = next((choice for choice in choices if near and choice.upper() == near[0]), None)
     return Refusal(
-        f"must be {' or '.join(choices)}",
+        f"must be one of {', '.join(choices)}" if len(choices) > 2 else f"must be {' or '.join(choices)}",
         got=got,
         reason=about,
-        way_out=f"Did you mean {meant}?" if meant else f"Use {' or '.join(choices)}.",
+        way_out=f"Did you mean {meant}?"
+        if meant
+        else "Use one of those."
+        if len(choices) > 1
+        else f"Use {choices[0]}.",
     )
 
 
@@ -84,29 +92,31 @@ def _choices(node: dict[str, Any]) -> list[Any]:
     return [choice for option in node.get("anyOf", []) for choice in _choices(option)]
 
 
-def _wrong_type(wanted: str, got: Any, about: str) -> Refusal:
-    if got is None:
-        return Refusal(
-            f"must be {wanted}",
-            got="nothing",
-            reason="the key stands there without a value",
-            way_out="Fill it in, or remove the key.",
-        )
+def _wrong_type(wanted: str, got: Any, about: str, keys: list[str]) -> Refusal:
     reason, way_out = about, f"Give {wanted}."
     if wanted == "a text" and isinstance(got, bool | int | float):
         kind = "true or false" if isinstance(got, bool) else "a number"
         reason, way_out = f"without quotes YAML reads it as {kind}", f'Write it in quotes: "{shown(got)}".'
     elif wanted == "a whole number" and isinstance(got, str) and got.strip().lstrip("-").isdigit():
         reason, way_out = "quotes make it a text", f"Write {got.strip()} without quotes."
+    elif wanted == "a whole number" and isinstance(got, str) and re.fullmatch(r"\d+ ?s(ec\w*)?", got):
+        reason, way_out = "the unit is in the key's name", f"Write {re.split('[ s]', got)[0]}."
     elif wanted == "true or false" and isinstance(got, str):
-        reason, way_out = "quotes make it a text", "Write true or false without quotes."
+        quoted = got.lower() in ("true", "false")
+        reason = "quotes make it a text" if quoted else "the engine reads any other word as a text"
+        way_out = "Write true or false, without quotes."
     elif wanted == "a list" and isinstance(got, dict | str):
         reason, way_out = (
             "it is one thing where several may stand",
             "Put it in a list: a hyphen in front, or [ ] around.",
         )
-    elif wanted == "a mapping" and isinstance(got, list):
-        way_out = "Remove the hyphen or the brackets."
+    elif wanted == "a mapping":
+        reason = f"its keys are {', '.join(keys)}" if keys else about
+        way_out = (
+            "Remove the hyphen or the brackets."
+            if isinstance(got, list)
+            else "Write the keys below it, indented."
+        )
     return Refusal(f"must be {wanted}", got=got, reason=reason, way_out=way_out)
 
 

@@ -41,6 +41,12 @@ ProjectId = Annotated[str, *_checked(names.check_project_id, pattern=names.PROJE
 ProjectNumber = Annotated[str, *_checked(names.check_project_number, pattern=names.PROJECT_NUMBER)]
 Zone = Annotated[str, *_checked(locations.check_zone, pattern=locations.ZONE)]
 GceName = Annotated[str, *_named("name", "Compute Engine accepts no other name")]
+# In YAML it may be a whole path; it is judged after the path was taken apart.
+ReservationName = Annotated[
+    str,
+    AfterValidator(reservations.check_name),
+    WithJsonSchema({"type": "string", "minLength": 1}),
+]
 NetworkPrefix = Annotated[
     str,
     *_named(
@@ -72,7 +78,9 @@ ModelPath = Annotated[str, *_checked(text.check_object_path, pattern="^[^/].*[^/
 CheckpointUri = Annotated[str, *_checked(text.check_gs_uri, pattern="^gs://[^/]+/[^/]")]
 ChartSource = Annotated[str, *_checked(text.check_chart_source)]
 Cidr = Annotated[str, *_checked(networks.check_cidr, pattern=networks.CIDR)]
-GkeVersionText = Annotated[str, *_checked(gke.check_version, pattern=gke.VERSION)]
+GkeVersionText = Annotated[
+    str, BeforeValidator(gke.check_is_text), *_checked(gke.check_version, pattern=gke.VERSION)
+]
 CpuMachineType = Annotated[str, *_checked(machines.check_system_machine_type)]
 SliceMachineType = Annotated[str, *_checked(tpu.check_slice_machine_type, enum=tpu.machine_types("dynamic"))]
 MultihostMachineType = Annotated[
@@ -105,16 +113,21 @@ def _one_or_many(value: Any) -> Any:
     return [value] if isinstance(value, dict) else value
 
 
-def _either_schema(other: dict[str, Any]) -> Callable[[dict[str, Any]], None]:
-    """Make a field's schema accept another form beside its own."""
-
-    def extend(schema: dict[str, Any]) -> None:
-        own = {key: schema.pop(key) for key in list(schema) if key not in ("description", "title", "default")}
-        items = own.get("items")
-        schema["anyOf"] = [own, other or items]
-
-    return extend
+def _or_one(schema: dict[str, Any]) -> None:
+    """Let a list's schema accept one item alone."""
+    many = {key: schema.pop(key) for key in ("type", "items") if key in schema}
+    schema["anyOf"] = [many, many["items"]]
 
 
-OneOrMany = Annotated[list[T], BeforeValidator(_one_or_many), Field(json_schema_extra=_either_schema({}))]
-ReservationForm = Annotated[T, BeforeValidator(reservations.taken_apart)]
+def _or_path(schema: dict[str, Any]) -> None:
+    """Let a reservation's schema accept its path as a text."""
+    own = {key: schema.pop(key) for key in ("$ref", "anyOf") if key in schema}
+    path = {
+        "type": "string",
+        "description": "Name or path of the reservation, in any form that Google prints.",
+    }
+    schema["anyOf"] = [*own.pop("anyOf", [own]), path]
+
+
+OneOrMany = Annotated[list[T], BeforeValidator(_one_or_many), Field(json_schema_extra=_or_one)]
+ReservationForm = Annotated[T, BeforeValidator(reservations.taken_apart), Field(json_schema_extra=_or_path)]

@@ -88,11 +88,16 @@ def unknown_inner_key(key: str, known: list[str], elsewhere: dict[str, str]) -> 
 
 
 def places(schema: dict[str, Any]) -> dict[str, str]:
-    """Key → the section that has it, over the whole contract; keys of several sections are left out."""
-    found: dict[str, list[str]] = {}
-    for name, definition in schema.get("$defs", {}).items():
-        for key in definition.get("properties", {}):
-            found.setdefault(key, []).append(name)
-    for key in schema.get("properties", {}):
-        found.setdefault(key, []).append(f"{NAMESPACE}:{key}")
-    return {key: where[0] for key, where in found.items() if len(where) == 1}
+    """Key → where the contract has it; keys that several sections have are left out."""
+    found: dict[str, set[str]] = {}
+
+    def visit(node: dict[str, Any], path: str) -> None:
+        for option in [node, *node.get("anyOf", [])]:
+            reference = option.get("$ref") or option.get("items", {}).get("$ref")
+            inner = schema["$defs"][reference.rsplit("/", 1)[-1]] if reference else option
+            for key, child in inner.get("properties", {}).items():
+                found.setdefault(key, set()).add(path)
+                visit(child, f"{path}.{key}" if path else f"{NAMESPACE}:{key}")
+
+    visit({"properties": schema["properties"]}, "")
+    return {key: next(iter(paths)) or f"{NAMESPACE}:{key}" for key, paths in found.items() if len(paths) == 1}

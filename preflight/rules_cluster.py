@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from facts import gke, locations, machines, maintenance, versions
 from facts.refusal import Refusal
+from facts.text import listed
 
 if TYPE_CHECKING:
     from settings import Settings
@@ -80,7 +81,7 @@ def controllers_fit_the_system_pool(settings: "Settings", _now: datetime) -> Fou
             Refusal(
                 "must hold the controllers' requests",
                 got=f"{nodes} x {pool.machine_type}",
-                reason=f"{' and '.join(homeless)} would stay Pending: together they ask for {wanted:g} CPUs, the "
+                reason=f"{listed(homeless)} would stay Pending: together they ask for {wanted:g} CPUs, the "
                 f"largest for {largest:g} on one node",
                 way_out="Use a larger `machineType` (the codelab's is n2-standard-32) or a higher `nodeCount`.",
             ),
@@ -105,13 +106,13 @@ def version_reaches_the_floors(settings: "Settings", _now: datetime) -> Found:
     missed = {what: floor for what, floor in floors.items() if not gke.at_least(version, floor)}
     if missed:
         highest = max(missed.values(), key=gke.GkeVersion.parse)
-        listed = ", ".join(f"{what} needs {floor}" for what, floor in missed.items())
+        needs = listed(f"{floor} for {what}" for what, floor in missed.items())
         yield (
             "cluster.version",
             Refusal(
                 f"must be at least {highest}",
                 got=version,
-                reason=listed,
+                reason=f"GKE needs {needs}",
                 way_out=f"Use {max(highest, versions.GKE_DEFAULT, key=gke.GkeVersion.parse)}, which this program was "
                 "tried with.",
             ),

@@ -40,15 +40,17 @@ def _ranges(network: "Network") -> dict[str, str]:
 
 def ranges_overlap_nothing(settings: "Settings", _now: datetime) -> Found:
     """No two ranges share an address, and the control plane may only be reached from somewhere else."""
-    for (first, first_cidr), (second, second_cidr) in combinations(_ranges(settings.network).items(), 2):
+    made = _ranges(settings.network)
+    for (first, first_cidr), (second, second_cidr) in combinations(made.items(), 2):
         if networks.overlap(first_cidr, second_cidr):
+            free = networks.free_range(networks.parse(second_cidr).prefixlen, made.values())
             yield (
                 f"network.{second}",
                 Refusal(
                     f"must not overlap `{first}`",
                     got=f"{second_cidr}, which shares addresses with {first_cidr}",
                     reason="a VPC network routes every address to one place",
-                    way_out=f"Move one of them, for instance outside {max(first_cidr, second_cidr, key=len)}.",
+                    way_out=f"Use for instance {free}." if free else "Shrink or move one of them.",
                 ),
             )
 

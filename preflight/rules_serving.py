@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from facts import names, pathways, tpu
 from facts.refusal import Refusal
+from facts.text import counted
 
 if TYPE_CHECKING:
     from settings import Settings
@@ -148,9 +149,10 @@ def prefill_and_decode_fit_the_cubes(settings: "Settings", _now: datetime) -> Fo
             yield (
                 f"pdServing.{role}",
                 Refusal(
-                    f"must find {part.replicas} slices of {part.topology}",
+                    f"must find room for {counted(part.replicas, 'slice')} of {part.topology}",
                     got=f"room for {room}",
-                    reason=f"the largest block here has {max(blocks.values())} cubes, and a slice lies in one block",
+                    reason=f"the largest block here has {counted(max(blocks.values()), 'cube')}, and a slice lies in "
+                    "one block",
                     way_out="Lower `replicas`, use a smaller `topology`, or add cubes.",
                 ),
             )
@@ -160,13 +162,14 @@ def prefill_and_decode_fit_the_cubes(settings: "Settings", _now: datetime) -> Fo
         + serving.decode.replicas * serving.decode.shape.chip_count
     )
     if wanted > settings.chip_count:
+        missing = -(-(wanted - settings.chip_count) // tpu.CHIPS_PER_CUBE)
         yield (
             "pdServing",
             Refusal(
                 f"must fit the {settings.chip_count} chips of `slicePools`",
                 got=f"{wanted} chips for prefill and decode together",
                 reason="one role would wait for ever while the other answers alone",
-                way_out=f"Lower `replicas`, or add {-(-(wanted - settings.chip_count) // tpu.CHIPS_PER_CUBE)} cubes.",
+                way_out=f"Lower `replicas`, or add {counted(missing, 'cube')}.",
             ),
         )
 
@@ -182,7 +185,7 @@ def pathways_fills_its_pools(settings: "Settings", _now: datetime) -> Found:
             yield (
                 path,
                 Refusal(
-                    f"must name {layout.slice_count} pool{'s' if layout.slice_count > 1 else ''} in mode {serving.mode}",
+                    f"must name {counted(layout.slice_count, 'pool')} in mode {serving.mode}",
                     got=serving.pools,
                     reason=f"{layout.model} runs on {layout.slice_count} x {layout.topology}",
                     way_out="Name as many entries of `multihostPools`.",
@@ -190,13 +193,13 @@ def pathways_fills_its_pools(settings: "Settings", _now: datetime) -> Found:
             )
         for name in serving.pools:
             if name not in topology_of:
-                known = ", ".join(topology_of) or "none"
+                known = ", ".join(topology_of)
                 yield (
                     path,
                     Refusal(
                         "must name entries of `multihostPools`",
                         got=name,
-                        reason=f"there are {known}",
+                        reason=f"the entries are {known}" if topology_of else "there is none",
                         way_out="Add the pool, or use its name as written there.",
                     ),
                 )
@@ -249,6 +252,16 @@ def scratch_buckets_hold_nothing_else(settings: "Settings", _now: datetime) -> F
     if settings.pd_serving:
         kept.add(settings.pd_serving.model.bucket)
     for index, serving in enumerate(settings.pathways_serving):
+        if serving.bucket == pathways.STAGING_BUCKET:
+            yield (
+                f"pathwaysServing[{index}].bucket",
+                Refusal(
+                    "must be a bucket of ours",
+                    got=serving.bucket,
+                    reason="that one is Google's, left over in the tutorial's manifest",
+                    way_out="Name a bucket that does not exist yet; the program makes it.",
+                ),
+            )
         if serving.bucket in kept:
             yield (
                 f"pathwaysServing[{index}].bucket",
