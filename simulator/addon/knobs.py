@@ -17,7 +17,6 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
-from facts import labels
 from simulator.files import write_atomically
 
 log = logging.getLogger(__name__)
@@ -151,6 +150,3 @@ class KnobsFile:
         if changed:
             log.info("knobs now in force: %s", knobs.model_dump_json(by_alias=True, exclude_defaults=True))
         return changed
-
-
-assert set(PartitionKnobs.model_fields["state"].annotation.__args__) == set(labels.PARTITION_STATES)  # type: ignore[union-attr]
