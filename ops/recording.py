@@ -168,9 +168,9 @@ def record(
     recording = Recording()
     monitor = RecordingMonitor(recording, outputs, preview=preview)
     settings.configure(
-        mocks.MockSettings(
+        mocks.MockSettings(  # type: ignore[no-untyped-call]
             monitor=monitor,
-            monitor_features=set(monitor.GetDeploymentInfo(empty_pb2.Empty()).supportedFeatures),
+            monitor_features=set(monitor.GetDeploymentInfo(empty_pb2.Empty()).supportedFeatures),  # type: ignore[no-untyped-call]
             engine=mocks.MockEngine(logging.getLogger("pulumi")),
             project=PROJECT,
             stack=stack_name,
