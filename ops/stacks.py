@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 import settings
+from preflight import stackfile
 
 ROOT = Path(__file__).resolve().parents[1]
 KUBECONFIG_OUTPUT = "kubeconfig"
@@ -28,14 +29,12 @@ def load_settings(stack: str, config_file: Path | None = None) -> settings.Setti
     """The settings of a stack's file."""
     path = config_file or ROOT / f"Pulumi.{stack.rsplit('/', 1)[-1]}.yaml"
     try:
-        content = yaml.safe_load(path.read_text())
-    except FileNotFoundError as absent:
+        return settings.load(stackfile.config_of(path.read_text(encoding="utf-8"), path.name))
+    except OSError as problem:
         known = ", ".join(sorted(p.name.split(".")[1] for p in ROOT.glob("Pulumi.*.yaml"))) or "none"
-        raise StackError(f"there is no {path.name}. Stacks of this checkout: {known}.") from absent
-    except (OSError, yaml.YAMLError) as problem:
-        raise StackError(f"{path} cannot be read: {problem}") from problem
-    try:
-        return settings.load((content or {}).get("config") or {})
+        raise StackError(
+            f"{path.name} cannot be read: {problem.strerror}. Stacks with a file here: {known}."
+        ) from problem
     except settings.SettingsError as problem:
         raise StackError(f"{path.name}: {problem}") from problem
 

@@ -142,7 +142,7 @@ def test_an_unknown_stack_could_not_begin_and_says_which_there_are(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["verify", "nowhere"]) == 2
-    assert "there is no Pulumi.nowhere.yaml" in capsys.readouterr().err
+    assert "Pulumi.nowhere.yaml cannot be read: No such file" in capsys.readouterr().err
 
 
 def stack_file(folder: Path) -> Path:

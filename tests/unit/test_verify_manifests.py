@@ -1,10 +1,15 @@
-"""The committed workloads against the seed's table (its step scripts 06 and 07, change of 2026-06-15)."""
+"""The committed workloads against the seed's table (its step scripts 06 and 07, change of 2026-06-15), and the names
+of the queue objects that verify reads against those that the program makes.
+"""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from components import controller_charts, queue_objects
+from ops.checks import platform
 from ops.checks.manifest_rules import problems_of
 from ops.checks.plan import MANIFESTS
 from ops.checks.slice_jobset import SliceJobSet
@@ -77,3 +82,37 @@ def test_namespace_queue_and_run_are_put_in_and_nothing_else() -> None:
     wanted["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "q"
     wanted["metadata"]["annotations"] = {"tpu-slices/verify-run": "r"}
     assert changed == wanted
+
+
+def test_verify_reads_the_queue_objects_that_the_program_makes() -> None:
+    made = queue_objects.topology()
+    assert made["metadata"]["name"] == platform.TOPOLOGY
+    assert tuple(level["nodeLabel"] for level in made["spec"]["levels"]) == platform.TOPOLOGY_LEVELS
+    assert queue_objects.resource_flavor()["metadata"]["name"] == platform.RESOURCE_FLAVOR
+    assert queue_objects.admission_check()["metadata"]["name"] == platform.ADMISSION_CHECK
+
+
+@pytest.mark.parametrize(
+    ("chart", "controller"),
+    [
+        (controller_charts.jobset(), platform.JOBSET),
+        (controller_charts.kueue(["work"]), platform.KUEUE),
+        (controller_charts.leader_worker_set(), platform.LWS),
+    ],
+    ids=["JobSet", "Kueue", "LWS"],
+)
+def test_verify_looks_for_the_controllers_where_the_charts_put_them(
+    chart: controller_charts.ControllerChart, controller: platform.Controller
+) -> None:
+    assert (chart.namespace, f"{chart.release}-controller-manager") == (
+        controller.namespace,
+        controller.deployment,
+    )
+
+
+def test_verify_looks_for_the_slice_controller_that_our_manifest_deploys(repository: Path) -> None:
+    deployment = yaml.safe_load((repository / "manifests/slice-controller/deployment.yaml").read_text())[
+        "metadata"
+    ]
+    controller = platform.SLICE_CONTROLLER
+    assert (deployment["namespace"], deployment["name"]) == (controller.namespace, controller.deployment)
