@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from facts.refusal import Refusal, looks_like_credential
 from preflight import rules
 from preflight.explain import problem_from
-from preflight.keys import nearest, section_keys, unknown_key
+from preflight.keys import full_name, given_twice, nearest, section_keys, unknown_key
 from preflight.problems import NAMESPACE, Problem, SettingsError, at
 from preflight.sealed import SECRET_COMMAND, Sealed, check_token
 
@@ -55,7 +55,7 @@ def _sections(
     known = section_keys(model)
     seen: set[str] = set()
     for full_key, value in config.items():
-        key = str(full_key) if ":" in str(full_key) else f"{NAMESPACE}:{full_key}"
+        key = full_name(full_key)
         namespace, _, name = key.partition(":")
         if namespace == "pulumi":
             continue
@@ -64,22 +64,13 @@ def _sections(
             problems.append(unknown_key(key, known))
             meant.add(nearest(name, known) or name)
         elif name in seen:
-            problems.append(_given_twice(key, name))
+            problems.append(given_twice(key))
         else:
             seen.add(name)
             try:
                 yield name, check_token(value) if name == TOKEN else _structured(name, value, problems)
             except Refusal as refusal:
                 problems.append(Problem(key, str(refusal)))
-
-
-def _given_twice(key: str, name: str) -> Problem:
-    refusal = Refusal(
-        "must be given once",
-        reason=f"`{name}` and `{key}` are the same key to the engine",
-        way_out="Remove one of them.",
-    )
-    return Problem(key, str(refusal))
 
 
 def _within(path: str, said: set[str]) -> bool:
@@ -93,6 +84,9 @@ def _section_of(path: str) -> str:
 
 def _structured(section: str, value: Any, problems: list[Problem]) -> Any:
     """A section's value as a structure of plain types."""
+    if value in ("", "null"):
+        # How the engine hands over a key without a value.
+        value = None
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         try:
             value = json.loads(value, object_pairs_hook=_unique)

@@ -38,6 +38,21 @@ _FOREIGN = {
 }
 
 
+def full_name(key: Any) -> str:
+    """The key as the engine knows it: without a namespace it is the project's own."""
+    return str(key) if ":" in str(key) else f"{NAMESPACE}:{key}"
+
+
+def given_twice(key: str) -> Problem:
+    """The problem of a key that a file holds with and without its namespace."""
+    refusal = Refusal(
+        "must be given once",
+        reason=f"`{key.partition(':')[2]}` and `{key}` are the same key to the engine",
+        way_out="Remove one of them.",
+    )
+    return Problem(key, str(refusal))
+
+
 def section_keys(model: type[BaseModel]) -> list[str]:
     """The keys of a model as YAML spells them."""
     return [field.alias or name for name, field in model.model_fields.items()]

@@ -30,11 +30,10 @@ def check_token(value: Any) -> Sealed:
         return value
     if isinstance(value, dict) and set(value) == {"secure"} and isinstance(value["secure"], str):
         return Sealed(value["secure"])
+    if value in (None, "", "null"):
+        raise Refusal("must be a secret", reason="it is empty", way_out=f"Run: {SECRET_COMMAND}")
     raise Refusal(
         "must be a secret",
-        reason="it is empty"
-        if value is None
-        else "it stands here in plain text, and so in every copy of this file",
-        way_out=("" if value is None else "Revoke the token if the file was shared. ")
-        + f"Run: {SECRET_COMMAND}",
+        reason="it stands here in plain text, and so in every copy of this file",
+        way_out=f"Revoke the token if the file was shared. Run: {SECRET_COMMAND}",
     )

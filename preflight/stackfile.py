@@ -7,13 +7,14 @@ Refuses to decrypt anything, and to open files: the caller reads.
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 import yaml
 
 from facts.refusal import Refusal
-from preflight.keys import nearest
+from preflight.keys import full_name, given_twice, nearest
 from preflight.problems import Problem, SettingsError
 
 # What the engine keeps in a stack file beside the program's config.
@@ -88,6 +89,9 @@ def config_of(text: str, file_name: str) -> dict[str, Any]:
             "the engine reads settings from there and nowhere else",
             "Write `config:` and put the keys below it, indented.",
         )
+    repeated = [key for key, count in Counter(map(full_name, content["config"])).items() if count > 1]
+    if repeated:
+        raise SettingsError(map(given_twice, repeated))
     strange = [str(key) for key in content if key not in _TOP_LEVEL]
     if strange:
         raise SettingsError(_beside_config(key) for key in strange)
@@ -98,20 +102,26 @@ def config_of(text: str, file_name: str) -> dict[str, Any]:
 def engine_config(config: Mapping[str, Any]) -> tuple[dict[str, str], list[str]]:
     """What the engine hands a program: every value as a text, and the keys that are secret.
 
-    A closed secret becomes the text `[secret]`: nothing here can open it.
+    A closed secret becomes the text `[secret]`: nothing here can open it. One inside a section makes the whole
+    section secret, as the engine does.
     """
     texts: dict[str, str] = {}
     secret_keys: list[str] = []
     for key, value in config.items():
-        full_key = key if ":" in key else f"tpu-slices:{key}"
-        if isinstance(value, dict) and set(value) == {"secure"}:
+        full_key = full_name(key)
+        opened = _opened(value)
+        if opened != value:
             secret_keys.append(full_key)
-            texts[full_key] = "[secret]"
-        elif isinstance(value, str):
-            texts[full_key] = value
-        else:
-            texts[full_key] = json.dumps(value)
+        texts[full_key] = opened if isinstance(opened, str) else json.dumps(opened)
     return texts, secret_keys
+
+
+def _opened(value: Any) -> Any:
+    if isinstance(value, dict):
+        if set(value) == {"secure"}:
+            return "[secret]"
+        return {key: _opened(item) for key, item in value.items()}
+    return [_opened(item) for item in value] if isinstance(value, list) else value
 
 
 def _beside_config(key: str) -> Problem:
