@@ -118,23 +118,35 @@ def _local_queue(settings: Settings, namespace: str | None) -> tuple[str, str]:
 
 
 def _why_it_cannot_fit(jobset: SliceJobSet, settings: Settings) -> str | None:
-    """None when the pools of some one block, all free and healthy, hold it."""
+    """None when the pools of some one block hold it beside the stack's own serving, all hosts healthy."""
     if not settings.slice_pools:
         return "the stack has no slicePools: static pools form no dynamic slices"
-    cubes: dict[tuple[str | None, str, str | None], int] = defaultdict(int)
+    host_count: dict[tuple[str | None, str, str | None], int] = defaultdict(int)
     for pool in settings.slice_pools:
         reservation = pool.reservation
-        cubes[reservation.project, reservation.name, reservation.block] += pool.cubes
-    shape = jobset.topology
-    if shape.is_sub_slice:
-        slices = sum(cubes.values()) * shape.slices_per_cube
-    else:
-        slices = sum(count // shape.cube_count for count in cubes.values())
-    if slices >= jobset.slice_count:
-        return None
-    return (
-        f"{shape.shape} joins {shape.cube_count} cubes of one block, and the largest block of the stack's "
-        f"slicePools has {max(cubes.values())}"
-        if not shape.is_sub_slice
-        else f"{jobset.slice_count} x {shape.shape} need more cubes than the stack's {sum(cubes.values())}"
+        host_count[reservation.project, reservation.name, reservation.block] += pool.host_count
+    shape, largest = jobset.topology, max(host_count.values())
+    if not shape.is_sub_slice and largest < shape.host_count:
+        return (
+            f"{shape.shape} joins {shape.cube_count} cubes of one block, and the largest block of the stack's "
+            f"slicePools has {largest // tpu.HOSTS_PER_CUBE}"
+        )
+    serving = _serving_host_count(
+        settings, at_least=settings.queues.priority_classes.get(jobset.priority_class, 0)
     )
+    free = sum(host_count.values()) - serving
+    if free < jobset.pod_count:
+        return (
+            f"{jobset.wanted} need {jobset.pod_count} hosts, and the stack has {free + serving}, of which its own "
+            f"pdServing holds {serving} at a priority that is no lower"
+        )
+    return None
+
+
+def _serving_host_count(settings: Settings, *, at_least: int) -> int:
+    """Hosts that the stack's own serving holds and that a workload of that priority cannot take."""
+    if settings.pd_serving is None:
+        return 0
+    roles = (settings.pd_serving.prefill, settings.pd_serving.decode)
+    priorities = settings.queues.priority_classes
+    return sum(role.host_count for role in roles if priorities.get(role.priority, 0) >= at_least)

@@ -241,6 +241,14 @@ def test_two_cubes_of_two_reservations_cannot_hold_the_super_slice() -> None:
     assert plan.host_count_by_accelerator == {tpu.TPU7X: 32}
 
 
+def test_a_stack_whose_own_serving_holds_a_cube_cannot_hold_the_super_slice_beside_it() -> None:
+    serving = {"tpu-slices:pdServing": {"model": {"bucket": "weights", "path": "models/x"}}}
+    plan = make_plan(**serving)
+    assert [jobset.name for jobset in plan.jobsets] == [SUB]
+    assert "its own pdServing holds 16" in plan.not_applicable[0].reasons[0]
+    assert len(make_plan(cubes=3, **serving).jobsets) == 2
+
+
 def test_a_stack_without_slice_pools_is_asked_only_for_its_hosts_and_lws() -> None:
     pool = {"name": "multihost-np", "topology": "4x4"}
     given = {
