@@ -123,7 +123,7 @@ def test_after_a_restart_a_delay_goes_on_from_the_conditions_time():
     world.create("s", "2x2x2", partition_of(0, "2x2x2"))
     world.settle(wait=False)
     start = world.now
-    world.now += 39
+    world.now += 12
     world.restart()
     world.settle()
     assert world.reason("s") == "ACTIVE"
@@ -131,7 +131,7 @@ def test_after_a_restart_a_delay_goes_on_from_the_conditions_time():
     world.delete("s")
     world.settle(wait=False)
     start = world.now
-    world.now += 29
+    world.now += 12
     world.restart()
     world.settle()
     assert world.objects == {}
@@ -489,3 +489,17 @@ def test_no_host_is_ever_in_two_slices_and_every_deleted_slice_goes(script, outc
     world.settle()
     assert world.objects == {}
     assert all(host.slice_label is None for host in world.hosts.values())
+
+
+def test_a_slice_is_not_gone_before_its_labels_are():
+    world = two_cubes(time_scale=float("inf"))
+    world.create("s", "2x2x2", partition_of(0, "2x2x2"))
+    world.settle()
+    labelled = dict(world.hosts)
+    world.delete("s")
+    world.step()
+    world.hosts = labelled  # the write of the labels was lost
+    world.step()
+    assert world.reason("s") == "DEACTIVATING"
+    world.settle()
+    assert world.objects == {}
