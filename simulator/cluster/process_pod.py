@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import datetime
 import json
+import logging
 import os
 import shutil
 import signal
@@ -27,10 +28,13 @@ from simulator.cluster.streams import Connection, connect_unix
 from simulator.files import write_json
 from simulator.region_folder import CHECKOUT
 
+_LOG = logging.getLogger(__name__)
 RECHECK_SECONDS = 0.25
 TOKEN_LIFETIME_SECONDS = 3607
 FIRST_BACK_OFF_SECONDS, LONGEST_BACK_OFF_SECONDS = 10.0, 300.0
-"""The kubelet's own CrashLoopBackOff, divided by the time scale but never below a second."""
+"""The kubelet's own CrashLoopBackOff, divided by the time scale."""
+SHORTEST_BACK_OFF_SHARE = 0.05
+"""However fast time runs, a program that keeps ending must not take the machine from the others."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +136,7 @@ class ProcessPod:
                 await self._report_waiting(
                     "CrashLoopBackOff", f"back-off restarting {self._program.name}", code
                 )
-                await self._pause(max(back_off / self._host.time_scale, 1.0))
+                await self._pause(back_off * max(1 / self._host.time_scale, SHORTEST_BACK_OFF_SHARE))
                 back_off = min(2 * back_off, LONGEST_BACK_OFF_SECONDS)
         finally:
             await self._end_process()
@@ -388,15 +392,21 @@ class ProcessPod:
         stamped = json.loads(json.dumps(status))
         for condition in stamped["conditions"]:
             condition["lastTransitionTime"] = _now()
-        # Strategic merge keeps what others own in the list of conditions (the scheduler's PodScheduled).
-        with contextlib.suppress(client.ApiException, aiohttp.ClientError, OSError):
+        # Strategic merge keeps what others own in the list of conditions (the scheduler's PodScheduled), but would
+        # also keep an address that this pod had before the cluster process was restarted.
+        stamped["podIPs"].append({"$patch": "replace"})
+        try:
             await self._core.patch_namespaced_pod_status(
                 self.name,
                 self.namespace,
                 {"metadata": {"uid": self.pod["metadata"]["uid"]}, "status": stamped},
                 _content_type="application/strategic-merge-patch+json",
             )
-            self._last_status = status
+        except (client.ApiException, aiohttp.ClientError, OSError) as error:
+            if getattr(error, "status", None) != 404:
+                _LOG.warning("status of pod %s/%s: %s", self.namespace, self.name, error)
+            return
+        self._last_status = status
 
 
 def _now() -> str:
