@@ -33,6 +33,7 @@ def review(path: str, request: dict[str, Any], rules: webhooks.Rules) -> dict[st
         try:
             mutated = webhooks.MUTATIONS[path](asked["object"], rules)
         except webhooks.Refused as refusal:
+            log.info("%s: refused: %s", path, refusal)
             answer |= {
                 "allowed": False,
                 "status": {"code": 403, "reason": "Forbidden", "message": str(refusal)},
@@ -60,7 +61,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name is inherited
-        log.debug(format, *args)
+        """Say nothing a request: probes come several times a second, refusals say themselves."""
 
 
 class _Server(ThreadingHTTPServer):
