@@ -92,12 +92,13 @@ class Addon:
         self._write_status()
 
     def _register(self, _key: str) -> float:
-        has_slice_controller = self.has_slice_controller
+        has_slice_controller = self._slices.is_on = self.has_slice_controller
         if not self._registration.apply(has_slice_controller=has_slice_controller):
             return _LOOK_SECONDS
         if has_slice_controller and not self._slices_started:
             self._slices_started = True
             self._slices.controller.start()
+        self._slices.look()
         if not self._ready.is_set():
             if not self._is_synced(has_slice_controller):
                 return _LOOK_SECONDS

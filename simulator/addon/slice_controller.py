@@ -67,6 +67,8 @@ class SliceController:
         self._time_scale = time_scale
         self._writes = _Writes(api)
         self._memory = slice_objects.Memory()
+        self.is_on = True
+        """Assumed: switched off in a cluster that had it, the add-on leaves Slices and labels as they are."""
         self.controller = Controller("slices", self._pass)
         self.controller.watch(nodes, lambda obj: [_PASS] if host_of(obj) else [])
         self.controller.watch(slices, lambda _obj: [_PASS])
@@ -76,6 +78,8 @@ class SliceController:
         self.controller.queue.add(_PASS)
 
     def _pass(self, _key: str) -> float | None:
+        if not self.is_on:
+            return None
         now = time.time()
         knobs = self._knobs.knobs
         hosts = [host for host in map(host_of, self._nodes.list()) if host is not None]

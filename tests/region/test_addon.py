@@ -410,10 +410,44 @@ def test_a_restarted_addon_goes_on_where_the_objects_stand(region: Region):
     assert region.labelled("goes") == set()
 
 
+def test_the_slice_controller_can_be_switched_off_and_on_again(region: Region):
+    cluster = region.folder / "cluster.json"
+    try:
+        cluster.write_text('{"sliceController": false}')
+        until(lambda: not region.addon._slices.is_on)
+        region.create("s", "2x2x2", "c0-2x2x2-0")
+        time.sleep(0.5)
+        assert region.reason("s") is None
+        cluster.write_text('{"sliceController": true}')
+        region.wait("s", "ACTIVE")
+    finally:
+        cluster.unlink()
+
+
 def test_what_someone_deleted_is_installed_again(region: Region):
     path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
     region.api.delete(f"{path}/slice-validating.accelerator.gke.io")
     until(lambda: exists(region.api, f"{path}/slice-validating.accelerator.gke.io"))
+
+
+def test_a_cluster_without_the_slice_controller_has_warden_and_late_ids_but_no_slices(
+    tmp_path_factory: pytest.TempPathFactory,
+):
+    folder = tmp_path_factory.mktemp("static")
+    plane = BareControlPlane(folder, programs_folder() or pytest.skip("no built control plane"))
+    (folder / "cluster.json").write_text('{"sliceController": false}')
+    plane.start()
+    addon = Addon(plane.kubeconfig, folder, time_scale=float("inf"))
+    addon.start()
+    try:
+        assert addon.wait_ready(30)
+        webhooks = plane.api().get("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations")
+        names = [obj["metadata"]["name"] for obj in webhooks["items"]]
+        assert names == ["warden-validating.common-webhooks.networking.gke.io"]
+        assert not exists(plane.api(), "/apis/accelerator.gke.io/v1beta1")
+    finally:
+        addon.stop()
+        plane.stop()
 
 
 def test_as_a_process_of_its_own_it_serves_and_ends_on_sigterm(
