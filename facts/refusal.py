@@ -10,8 +10,10 @@ from typing import Any, Final
 NOT_GIVEN: Final = object()
 """For `got` when there is no value to show."""
 
-_CREDENTIAL = re.compile(
-    r"hf_[A-Za-z0-9]{6,}|ya29\.|AIza[\w-]{20,}|-----BEGIN|gh[pousr]_\w{20,}|\"private_key\"|[?&](Signature|Policy)="
+_CREDENTIAL: Final = re.compile(
+    r"hf_[A-Za-z0-9]{6,}|ya29\.\S*|AIza[\w-]{20,}|-----BEGIN.*|gh[pousr]_\w{20,}|\"private_key\".*"
+    r"|[?&](Signature|Policy)=\S*",
+    re.DOTALL,
 )
 _LONGEST_SHOWN: Final = 80
 
@@ -19,6 +21,11 @@ _LONGEST_SHOWN: Final = 80
 def looks_like_credential(value: object) -> bool:
     """True when a text holds something shaped like a token, a key or a signed address."""
     return isinstance(value, str) and _CREDENTIAL.search(value) is not None
+
+
+def hidden(text: str) -> str:
+    """The text with everything shaped like a credential left out."""
+    return _CREDENTIAL.sub("[hidden]", text)
 
 
 def shown(value: Any) -> str:

@@ -6,7 +6,7 @@ Owns the text that a person reads when a stack is refused. Refuses nothing itsel
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from facts.refusal import Refusal
+from facts.refusal import Refusal, hidden
 
 NAMESPACE = "tpu-slices"
 
@@ -19,7 +19,7 @@ class Problem:
     sentence: str
 
     def __str__(self) -> str:
-        return f"`{self.path}` {self.sentence}"
+        return hidden(f"`{self.path}` {self.sentence}")
 
 
 def at(path: str, refusal: Refusal) -> Problem:

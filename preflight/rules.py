@@ -24,7 +24,7 @@ ALL: tuple[tuple[frozenset[str], Rule], ...] = tuple(
         ("network", rules_network.existing_networks_are_not_described_twice),
         ("zone cluster", rules_cluster.system_zones_are_ordinary_zones_of_the_region),
         ("zone cluster slicePools pdServing", rules_cluster.controllers_fit_the_system_pool),
-        ("cluster slicePools pdServing", rules_cluster.version_reaches_the_floors),
+        ("cluster slicePools multihostPools pdServing", rules_cluster.version_reaches_the_floors),
         ("cluster", rules_cluster.exclusion_is_one_that_gke_takes),
         ("slicePools", rules_pools.sub_blocks_match_cubes),
         ("slicePools", rules_pools.blocks_are_shared_without_overlap),
