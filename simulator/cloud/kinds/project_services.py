@@ -1,0 +1,141 @@
+"""Switches of a project: enabled APIs and Compute preview features.
+
+Both outlive the resource that switched them: a Service with `disableOnDestroy` false leaves its API on, and a preview
+feature cannot be deleted at all (the real provider only forgets it).
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pulumi_gcp.compute.preview_feature import PreviewFeature, PreviewFeatureArgs
+from pulumi_gcp.projects.service import Service, ServiceArgs
+
+from simulator.cloud.cloud import Cloud
+from simulator.cloud.errors import GoogleRefusal
+from simulator.cloud.inventory import Record
+from simulator.cloud.kinds.base import COMPUTE_ADDRESS, Kind, Place, ProviderDefaults
+from simulator.cloud.sdk_schema import Problem, ResourceSchema
+
+KNOWN_APIS = frozenset(
+    f"{name}.googleapis.com"
+    for name in (
+        "artifactregistry",
+        "autoscaling",
+        "cloudbilling",
+        "cloudresourcemanager",
+        "compute",
+        "container",
+        "containerfilesystem",
+        "file",
+        "iam",
+        "iamcredentials",
+        "logging",
+        "monitoring",
+        "networkconnectivity",
+        "networkservices",
+        "secretmanager",
+        "serviceusage",
+        "storage",
+        "sts",
+    )
+)
+
+KNOWN_PREVIEW_FEATURES = frozenset({"ai-zones-visibility", "alpha-api-access"})
+
+
+class ServiceKind(Kind):
+    """`gcp.projects.Service`: an API of a project."""
+
+    token = "gcp:projects/service:Service"  # noqa: S105 - a type token
+    schema = ResourceSchema(Service, ServiceArgs)
+    api = "serviceusage.googleapis.com"
+    noun = "ProjectService"
+    is_autonamed = False
+
+    def place(self, inputs: Mapping[str, Any]) -> Place:
+        return Place(f"{inputs['project']}/{inputs['service']}", inputs["project"], inputs["service"])
+
+    def own_problems(self, inputs: Mapping[str, Any]) -> Iterator[Problem]:
+        service = inputs.get("service")
+        if isinstance(service, str) and re.match(r"^[a-z0-9.-]+\.googleapis\.com$", service) is None:
+            yield Problem(
+                "service", f"must be an API's full name, such as compute.googleapis.com (got {service!r})"
+            )
+
+    def admit(self, cloud: Cloud, place: Place, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        if place.name not in KNOWN_APIS:
+            # Wording: Service Usage API, widely quoted.
+            raise GoogleRefusal(
+                f"Not found or permission denied for service(s): {place.name}.", 403, "forbidden"
+            )
+        return {}
+
+    async def provision(self, cloud: Cloud, record: Record) -> None:
+        project, service = record.inputs["project"], record.inputs["service"]
+        disabled = cloud.inventory.disabled_apis.get(project, [])
+        cloud.inventory.disabled_apis[project] = [api for api in disabled if api != service]
+        cloud.inventory.enabled_apis.setdefault(project, {}).setdefault(service, time.time())
+
+    def refuse_delete(self, cloud: Cloud, record: Record) -> None:
+        if not record.inputs.get("disableOnDestroy"):
+            return
+        service = record.inputs["service"]
+        user = next((other for other in cloud.inventory.resources.values() if _uses(other, record)), None)
+        if user is not None:
+            # Wording assumed; Service Usage refuses to disable a service that has resources (FAILED_PRECONDITION).
+            raise GoogleRefusal(
+                f"Could not disable {service}: it is used by {user.id}", 400, "failedPrecondition"
+            )
+
+    async def release(self, cloud: Cloud, record: Record) -> None:
+        if record.inputs.get("disableOnDestroy"):
+            project, service = record.inputs["project"], record.inputs["service"]
+            cloud.inventory.enabled_apis.get(project, {}).pop(service, None)
+            disabled = cloud.inventory.disabled_apis.setdefault(project, [])
+            if service not in disabled:
+                disabled.append(service)
+
+
+def _uses(other: Record, service: Record) -> bool:
+    family = service.inputs["service"].split(".")[0]
+    return other.type.startswith(f"gcp:{family}/") and f"projects/{service.inputs['project']}/" in other.id
+
+
+class PreviewFeatureKind(Kind):
+    """`gcp.compute.PreviewFeature`: a Compute preview feature of a project."""
+
+    token = "gcp:compute/previewFeature:PreviewFeature"  # noqa: S105 - a type token
+    schema = ResourceSchema(PreviewFeature, PreviewFeatureArgs)
+    api = "compute.googleapis.com"
+    noun = "PreviewFeature"
+
+    def place(self, inputs: Mapping[str, Any]) -> Place:
+        project, name = inputs["project"], inputs["name"]
+        return Place(f"projects/{project}/global/previewFeatures/{name}", project, name)
+
+    def admit(self, cloud: Cloud, place: Place, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        if place.name not in KNOWN_PREVIEW_FEATURES:
+            raise GoogleRefusal(f"The resource '{place.id}' was not found", 404, "notFound")
+        return {}
+
+    async def provision(self, cloud: Cloud, record: Record) -> None:
+        _set_feature(cloud, record)
+
+    async def apply_update(self, cloud: Cloud, record: Record, old_inputs: Mapping[str, Any]) -> None:
+        _set_feature(cloud, record)
+
+    def import_id(self, resource_id: str, defaults: ProviderDefaults) -> str:
+        path = resource_id.removeprefix(COMPUTE_ADDRESS)
+        return path if "/" in path else f"projects/{defaults.project}/global/previewFeatures/{path}"
+
+
+def _set_feature(cloud: Cloud, record: Record) -> None:
+    features = cloud.inventory.preview_features.setdefault(record.inputs["project"], {})
+    name, status = record.inputs["name"], record.inputs["activationStatus"]
+    if features.get(name) != status:
+        features[name] = status
+        cloud.inventory.feature_times.setdefault(record.inputs["project"], {})[name] = time.time()
