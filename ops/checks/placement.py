@@ -44,18 +44,14 @@ def is_true(thing: KubernetesObject, kind: str) -> bool:
 
 def slice_state(slice_object: KubernetesObject) -> str:
     """The reason of its Ready condition, which is how GKE names a Slice's state."""
-    if slice_object["metadata"].get("deletionTimestamp"):
-        return condition(slice_object, "Ready").get("reason", "") or "DEACTIVATING"
-    return condition(slice_object, "Ready").get("reason", "") or "CREATED"
+    state = condition(slice_object, "Ready").get("reason") or "CREATED"
+    is_deleted = bool(slice_object["metadata"].get("deletionTimestamp"))
+    return "DEACTIVATING" if is_deleted and state in USABLE else state
 
 
 def is_active(slice_object: KubernetesObject) -> bool:
     """True for a Slice that pods can use now."""
-    return (
-        is_true(slice_object, "Ready")
-        and slice_state(slice_object) in USABLE
-        and not slice_object["metadata"].get("deletionTimestamp")
-    )
+    return is_true(slice_object, "Ready") and slice_state(slice_object) in USABLE
 
 
 def slices_in_words(slices: Iterable[KubernetesObject]) -> str:

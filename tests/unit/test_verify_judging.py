@@ -5,7 +5,7 @@ import pytest
 
 from facts import labels, tpu
 from ops.checks import kubernetes_api as api
-from ops.checks.capacity import assigned_hosts, slices_that_fit
+from ops.checks.capacity import assigned_hosts, read_holders, slices_that_fit
 from ops.checks.device_counts import DeviceCounts, counts_in_words, judge_counts, read_counts
 from ops.checks.kubernetes_api import KubernetesObject
 from ops.checks.placement import judge_hosts, judge_pods, judge_slices, strays
@@ -78,7 +78,7 @@ def test_a_slice_in_any_other_state_is_a_miss(formed: Formed, reason: str) -> No
 
 def test_a_slice_on_its_way_out_is_a_miss_even_while_it_says_active(formed: Formed) -> None:
     formed.slices[0]["metadata"]["deletionTimestamp"] = "2026-12-01T00:00:00Z"
-    assert judge_slices(SUB, formed.slices)
+    assert any("is DEACTIVATING" in miss for miss in judge_slices(SUB, formed.slices))
 
 
 def test_a_degraded_slice_is_usable(formed: Formed) -> None:
@@ -156,6 +156,11 @@ def test_a_missing_pod_is_a_miss(formed: Formed) -> None:
     assert "Job 0 has 1 pods instead of 2" in formed.misses()
 
 
+def test_a_job_without_any_pod_is_a_miss(formed: Formed) -> None:
+    del formed.pods[0:2]
+    assert "pods of 5 Jobs instead of 6" in formed.misses()
+
+
 def test_a_pod_that_was_put_outside_of_its_slices_is_seen_while_they_form(formed: Formed) -> None:
     assert strays(SUB, formed.pods, formed.slices, formed.nodes) == {}
     formed.pods[0]["spec"]["nodeName"] = "host-1-15"
@@ -196,6 +201,11 @@ Global device count: 16 Local device count: 8
 
 def test_chips_and_devices_are_both_said() -> None:
     assert counts_in_words(SUPER, [DeviceCounts(256, 8)] * 32).startswith("128 chips = 256 devices a slice")
+
+
+def test_counts_that_differ_are_all_said() -> None:
+    assert counts_in_words(SUB, [DeviceCounts(16, 8), DeviceCounts(8, 8), None]) == "counts 16/8, 8/8"
+    assert counts_in_words(SUB, [DeviceCounts(16, 6)]) == "counts 16/6"
 
 
 # --- hosts, controllers, room ----------------------------------------------------------------------------------
@@ -289,3 +299,68 @@ def test_kueues_compressed_assignments_are_read() -> None:
     assignment = {"levels": [labels.TOPOLOGY_BLOCK, labels.HOSTNAME], "slices": parts}
     workload = {"status": {"admission": {"podSetAssignments": [{"topologyAssignment": assignment}]}}}
     assert assigned_hosts(workload) == {"gke-a-x", "gke-b-x", "gke-c"}
+
+
+def holders_of(cluster: FakeCluster, *own: SliceJobSet) -> list[str]:
+    nodes = cluster.every(api.NODES)
+    return [holder.what for holder in read_holders(cluster, nodes, cluster_queue="cq", own=own)]
+
+
+def running_workload(status: dict[str, Any] | None = None) -> KubernetesObject:
+    part = {"domainCount": 1, "valuesPerLevel": [{"universal": "host-0-00"}]}
+    assignment = {"levels": [labels.HOSTNAME], "slices": [part]}
+    admission = {"clusterQueue": "cq", "podSetAssignments": [{"topologyAssignment": assignment}]}
+    name = f"jobset-{SUB.name}-abcde"
+    return {
+        "metadata": {"name": name},
+        "spec": {"priority": 1},
+        "status": {"admission": admission, "conditions": [], **(status or {})},
+    }
+
+
+def pod_on(node: str, **status: str) -> KubernetesObject:
+    container = {"name": "c", "resources": {"limits": {labels.TPU_RESOURCE: "4"}}}
+    return {
+        "metadata": {"name": "p"},
+        "spec": {"nodeName": node, "containers": [container]},
+        "status": status,
+    }
+
+
+def test_a_workload_holds_its_hosts_until_it_is_finished() -> None:
+    cluster = FakeCluster()
+    cluster.put(api.WORKLOADS, running_workload(), "work")
+    assert holders_of(cluster) == [f"Workload work/jobset-{SUB.name}-abcde"]
+    cluster.put(api.WORKLOADS, running_workload({"conditions": [condition("Finished", "True")]}), "work")
+    assert holders_of(cluster) == []
+
+
+def test_what_verify_holds_itself_counts_as_free() -> None:
+    cluster = FakeCluster()
+    cluster.put(api.WORKLOADS, running_workload(), "work")
+    assert holders_of(cluster, SUB) == []
+
+
+def test_a_pod_that_kueue_does_not_know_holds_its_host_until_it_ends() -> None:
+    cluster = FakeCluster()
+    cluster.put(api.PODS, pod_on("host-0-00", phase="Running"), "team")
+    assert holders_of(cluster) == ["Pod team/p"]
+    cluster.put(api.PODS, pod_on("host-0-00", phase="Succeeded"), "team")
+    assert holders_of(cluster) == []
+
+
+def test_a_pod_without_chips_holds_nothing() -> None:
+    cluster = FakeCluster()
+    daemon = pod_on("host-0-00", phase="Running")
+    daemon["spec"]["containers"][0]["resources"] = {}
+    cluster.put(api.PODS, daemon, "kube-system")
+    assert holders_of(cluster) == []
+
+
+def test_a_slice_made_by_hand_holds_its_hosts_and_kueue_cannot_preempt_it() -> None:
+    cluster = FakeCluster()
+    ids = [cluster.every(api.NODES)[0]["metadata"]["labels"][labels.partition_id("2x2x2")]]
+    spec = {"type": "tpu7x", "topology": "2x2x2", "partitionIds": ids}
+    cluster.put(api.SLICES, {"metadata": {"name": "by-hand"}, "spec": spec})
+    (holder,) = read_holders(cluster, cluster.every(api.NODES), cluster_queue="cq", own=())
+    assert holder.in_words() == "Slice by-hand (2 hosts, not Kueue's to preempt)"
