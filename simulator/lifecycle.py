@@ -47,6 +47,8 @@ def prepare_folder(region: RegionFolder, toolchain: Toolchain) -> None:
     for folder in (region.bin, region.charts, region.logs, region.clusters, region.pulumi_backend):
         folder.mkdir(parents=True, exist_ok=True)
     for name, path in toolchain.programs.items():
+        if path == toolchain.kubernetes_provider:
+            continue  # on PATH the engine would take it from there, with a warning at each step
         _link(region.bin / name, path)
     for name, path in toolchain.charts.items():
         _link(region.charts / name, path)
