@@ -73,9 +73,9 @@ class MaintenanceExclusion(Section):
     name: fields.GceName = "no-upgrade"
     """Name of the exclusion."""
     start: fields.Instant
-    """Begin, RFC 3339 with a zone: 2026-12-01T00:00:00Z."""
+    """Begin: an RFC 3339 time with a zone, such as 2026-12-01T00:00:00Z, or a date."""
     end: fields.Instant
-    """End, RFC 3339 with a zone; in the future."""
+    """End: an RFC 3339 time with a zone, or a date; in the future."""
     scope: Literal["NO_UPGRADES", "NO_MINOR_UPGRADES", "NO_MINOR_OR_NODE_UPGRADES"] = "NO_UPGRADES"
     """What is excluded."""
 

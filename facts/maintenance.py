@@ -4,6 +4,7 @@ Owns the reading of instants and GKE's longest exclusions. Refuses, with `ValueE
 end in the past and an exclusion that GKE would refuse. The caller says what time it is now.
 """
 
+import re
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -16,24 +17,34 @@ LONGEST_NO_UPGRADES: Final = timedelta(days=90)
 LONGEST_KNOWN_OTHER: Final = timedelta(days=180)
 
 
+# How the engine (3.276) hands over a time that YAML reads as one: Go's own spelling. Seen 2026-12-01.
+_FROM_THE_ENGINE: Final = re.compile(
+    r"(?P<day>\d{4}-\d\d-\d\d) (?P<time>\d\d:\d\d:\d\d(\.\d+)?) (?P<zone>[+-]\d{4}) \S+"
+)
+
+
 def parse_instant(value: Any) -> Any:
-    """An RFC 3339 instant with a zone; YAML may have made a date or a time of it already."""
+    """An RFC 3339 instant with a zone, or a date, which is its midnight in UTC."""
     if isinstance(value, datetime):
         value = value.isoformat()
     if not isinstance(value, str):
         return value
+    if spelt := _FROM_THE_ENGINE.fullmatch(value):
+        value = f"{spelt['day']}T{spelt['time']}{spelt['zone']}"
+    elif re.fullmatch(r"\d{4}-\d\d-\d\d", value):
+        value = f"{value}T00:00:00Z"
     try:
         instant = datetime.fromisoformat(value)
     except ValueError:
         instant = None
     if instant is None or instant.tzinfo is None:
         raise Refusal(
-            "must be an RFC 3339 time with a zone, such as 2027-01-31T00:00:00Z",
+            "must be an RFC 3339 time with a zone, such as 2027-01-31T00:00:00Z, or a date",
             got=value,
             reason="it is no time"
             if instant is None
             else "without a zone it means another moment for everyone",
-            way_out=f"Write {value}Z for UTC." if instant and "T" in value else "Add the time and Z.",
+            way_out=f"Write {value}Z for UTC." if instant else "Write the date, T, the time and Z.",
         )
     return instant
 

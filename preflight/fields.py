@@ -93,7 +93,7 @@ StaticTopology = Annotated[
 Instant = Annotated[
     datetime,
     BeforeValidator(maintenance.parse_instant),
-    WithJsonSchema({"type": "string", "format": "date-time"}),
+    WithJsonSchema({"type": "string"}),
 ]
 ControlPlaneAccess = Annotated[
     str | list[str],

@@ -9,6 +9,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import yaml
@@ -21,8 +22,12 @@ from preflight.problems import Problem, SettingsError
 _TOP_LEVEL = ("config", "encryptionsalt", "encryptedkey", "environment", "secretsprovider")
 
 
+_DATE = "[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
+_TIME = r"[0-9]{1,2}:[0-9]{1,2}:[0-9]{1,2}(\.[0-9]+)?"
+
+
 class _Loader(yaml.SafeLoader):
-    """YAML as the engine reads it: `on`, `12:30` and dates stay texts, and a key stands once."""
+    """YAML as the engine reads it: `on` and `12:30` stay texts, a time has Go's spelling, a key stands once."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         self.flatten_mapping(node)
@@ -45,10 +50,31 @@ for _tag, _pattern, _first in (
         r"^[-+]?(?:\.[0-9]+|[0-9][0-9_]*\.[0-9]*)(?:[eE][-+]?[0-9]+)?$|^[-+]?[0-9][0-9_]*[eE][-+]?[0-9]+$",
         "-+.0123456789",
     ),
+    (
+        "timestamp",
+        rf"^{_DATE}([Tt][0-9:.]{{5,}}(Z|[-+][0-9]{{2}}:[0-9]{{2}})|[ ]{_TIME})?$",
+        "0123456789",
+    ),
     ("null", r"^(?:~|null|Null|NULL|)$", ["~", "n", "N", ""]),
     ("merge", r"^(?:<<)$", "<"),
 ):
     _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), list(_first))
+
+
+def _instant(loader: _Loader, node: yaml.ScalarNode) -> Any:
+    try:
+        read = loader.construct_yaml_timestamp(node)
+    except ValueError:
+        return node.value
+    if not isinstance(read, datetime):
+        read = datetime(read.year, read.month, read.day, tzinfo=UTC)
+    elif read.tzinfo is None:
+        read = read.replace(tzinfo=UTC)
+    zone = read.strftime("%z")
+    return f"{read:%Y-%m-%d %H:%M:%S} {zone} {'UTC' if zone == '+0000' else zone}"
+
+
+_Loader.add_constructor("tag:yaml.org,2002:timestamp", _instant)
 
 
 class _Doubled(Exception):

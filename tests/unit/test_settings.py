@@ -158,7 +158,7 @@ config:
   a: yes
   b: on
   c: 12:30
-  d: 2027-01-31
+  d: [2027-01-31, 2027-01-31T01:00:00+02:00, 2027-01-31 01:00:00, 2027-01-31T01:00:00, "2027-01-31", 2027-02-30]
   e: 1.36
   f: [true, 0x10, 1e3, ~, 010.0]
 """
@@ -166,7 +166,15 @@ config:
         "a": "yes",
         "b": "on",
         "c": "12:30",
-        "d": "2027-01-31",
+        # Go's spelling of a time, as the engine (3.276) was seen to hand it over.
+        "d": [
+            "2027-01-31 00:00:00 +0000 UTC",
+            "2027-01-31 01:00:00 +0200 +0200",
+            "2027-01-31 01:00:00 +0000 UTC",
+            "2027-01-31T01:00:00",
+            "2027-01-31",
+            "2027-02-30",
+        ],
         "e": 1.36,
         "f": [True, 16, 1000.0, None, 10.0],
     }
@@ -239,6 +247,22 @@ def test_an_exclusion_is_refused_once_it_is_over() -> None:
     assert settings.load(config, now=datetime(2027, 1, 30, tzinfo=UTC))
     with pytest.raises(settings.SettingsError, match="must end in the future"):
         settings.load(config, now=datetime(2027, 1, 31, tzinfo=UTC))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2027-01-31T02:00:00+02:00",
+        "2027-01-31T00:00:00Z",
+        "2027-01-31 00:00:00 +0000 UTC",
+        "2027-01-31 02:00:00 +0200 +0200",
+        "2027-01-31",
+    ],
+)
+def test_a_time_is_read_in_every_form_that_the_engine_gives_it(text: str) -> None:
+    stack = load(cluster={"maintenanceExclusion": {"start": "2026-12-01", "end": text}})
+    assert stack.cluster.maintenance_exclusion is not None
+    assert stack.cluster.maintenance_exclusion.end == datetime(2027, 1, 31, tzinfo=UTC)
 
 
 # --- the one secret

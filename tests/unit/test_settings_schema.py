@@ -10,13 +10,11 @@ from types import ModuleType
 import pytest
 import yaml
 
-from preflight import schema
+from preflight import schema, stackfile
 
 ROOT = Path(__file__).resolve().parents[2]
 STACKS = sorted(ROOT.glob("Pulumi.*.yaml"))
 CORPUS = sorted((ROOT / "tests/corpus").glob("*.yaml"))
-# What no schema of single fields can see: sections that do not fit together, times, arithmetic, and what YAML
-# itself refuses before a schema is asked.
 FIRST_LINE = "# yaml-language-server: $schema=./settings.schema.json"
 
 
@@ -58,7 +56,8 @@ def test_the_command_sees_a_stale_schema(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", STACKS, ids=lambda path: path.name)
 def test_a_committed_stack_obeys_the_schema_and_names_it(path: Path, published: dict) -> None:
     text = path.read_text()
-    assert json_schema.faults(yaml.safe_load(text), published) == []
+    content = {**yaml.safe_load(text), "config": stackfile.config_of(text, path.name)}
+    assert json_schema.faults(content, published) == []
     assert FIRST_LINE in text.splitlines()
 
 
