@@ -100,7 +100,7 @@ class Cluster(Section):
 
 
 class Reservation(Section):
-    """A reservation, or a part of it. `name` may also be any path that Google prints; it is taken apart."""
+    """A reservation, or a part of it. Names may also be paths, in any form that Google prints."""
 
     name: fields.ReservationName
     """Name of the reservation."""
@@ -108,9 +108,9 @@ class Reservation(Section):
     """Project that owns it, when it is shared with ours."""
     zone: fields.Zone | None = None
     """Zone of it, as a path may say; the stack's own."""
-    block: fields.GceName | None = None
+    block: fields.ReservationPart | None = None
     """Block inside it."""
-    sub_blocks: list[fields.GceName] = Field(default_factory=list)
+    sub_blocks: list[fields.ReservationPart] = Field(default_factory=list)
     """Sub-blocks inside the block, one a cube: the first belongs to pool 1. Without them GKE picks."""
 
     def value(self, project: str, cube: int = 1) -> str:

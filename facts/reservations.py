@@ -94,33 +94,57 @@ def _malformed(text: str, reason: str) -> Refusal:
 
 
 def taken_apart(value: Any) -> Any:
-    """A reservation given as a path, or as a mapping whose `name` is one, as a mapping of its parts.
+    """A reservation in any form that people type, as a mapping of its bare parts.
 
-    What is no such form is returned as it is, for the type check to judge.
+    A text is its path. In a mapping `name`, `block` and each of `subBlocks` may be a path too, whole or from its own
+    part on; paths and keys must agree. What is no such form is returned as it is, for the type check to judge.
     """
     if isinstance(value, str):
         value = {"name": value}
     if not isinstance(value, dict) or not isinstance(value.get("name"), str):
         return value
-    if "/" not in value["name"]:
-        return value
-    path = ReservationPath.parse(value["name"])
-    parts = {
-        "project": path.project,
-        "zone": path.zone,
-        "block": path.block,
-        "subBlocks": [path.sub_block] if path.sub_block else None,
-    }
-    merged = dict(value, name=path.name)
-    for key, part in parts.items():
-        if part is None:
-            continue
-        if key in value and value[key] != part:
-            raise Refusal(
-                "must not say two things",
-                got=f"{key} {shown(value[key])} beside {value['name']}",
-                reason=f"the path names {key} {shown(part)}",
-                way_out=f"Remove `{key}`, or write the bare name {path.name}.",
-            )
-        merged[key] = part
-    return merged
+    parts: dict[str, Any] = dict(value)
+    if "/" in parts["name"]:
+        path = ReservationPath.parse(parts["name"])
+        parts["name"] = path.name
+        _agree(parts, path, value["name"], ("project", "zone", "block"))
+        if path.sub_block is not None:
+            _set(parts, "subBlocks", [path.sub_block], value["name"])
+    block = parts.get("block")
+    if isinstance(block, str) and "/" in block:
+        path = ReservationPath.parse(f"{parts['name']}/{block}" if block.startswith(_PARTS[3]) else block)
+        del parts["block"]
+        _agree(parts, path, block, ("name", "project", "zone", "block"))
+    if isinstance(parts.get("subBlocks"), list):
+        parts["subBlocks"] = [_bare_sub_block(parts, text) for text in parts["subBlocks"]]
+    return parts
+
+
+def _bare_sub_block(parts: dict[str, Any], text: Any) -> Any:
+    if not isinstance(text, str) or "/" not in text:
+        return text
+    whole = text
+    if text.startswith(_PARTS[4]) and isinstance(parts.get("block"), str):
+        whole = f"{parts['name']}/{_PARTS[3]}/{parts['block']}/{text}"
+    elif text.startswith(_PARTS[3]):
+        whole = f"{parts['name']}/{text}"
+    path = ReservationPath.parse(whole)
+    _agree(parts, path, text, ("name", "project", "zone", "block"))
+    return path.sub_block if path.sub_block is not None else text
+
+
+def _agree(parts: dict[str, Any], path: ReservationPath, text: str, keys: tuple[str, ...]) -> None:
+    for key in keys:
+        if (part := getattr(path, key)) is not None:
+            _set(parts, key, part, text)
+
+
+def _set(parts: dict[str, Any], key: str, part: Any, text: str) -> None:
+    if parts.get(key, part) != part:
+        raise Refusal(
+            "must not say two things",
+            got=f"{key} {shown(parts[key])} beside {text}",
+            reason=f"the path names {key} {shown(part)}",
+            way_out=f"Remove `{key}`, or write bare names.",
+        )
+    parts[key] = part

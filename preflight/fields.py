@@ -41,10 +41,15 @@ ProjectId = Annotated[str, *_checked(names.check_project_id, pattern=names.PROJE
 ProjectNumber = Annotated[str, *_checked(names.check_project_number, pattern=names.PROJECT_NUMBER)]
 Zone = Annotated[str, *_checked(locations.check_zone, pattern=locations.ZONE)]
 GceName = Annotated[str, *_named("name", "Compute Engine accepts no other name")]
-# In YAML it may be a whole path; it is judged after the path was taken apart.
+# In YAML they may be paths; they are judged after the paths were taken apart.
 ReservationName = Annotated[
     str,
     AfterValidator(reservations.check_name),
+    WithJsonSchema({"type": "string", "minLength": 1}),
+]
+ReservationPart = Annotated[
+    str,
+    *_named("name", "Compute Engine accepts no other name"),
     WithJsonSchema({"type": "string", "minLength": 1}),
 ]
 NetworkPrefix = Annotated[

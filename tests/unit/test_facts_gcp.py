@@ -137,6 +137,38 @@ def test_a_path_beside_keys_that_agree_is_one_reservation() -> None:
     assert reservations.taken_apart(typed) == BLOCK
 
 
+@pytest.mark.parametrize(
+    "typed",
+    [
+        {"name": "res-a", "block": "block-0", "subBlocks": ["sub-0"]},
+        {"name": "res-a", "block": "reservationBlocks/block-0", "subBlocks": ["reservationSubBlocks/sub-0"]},
+        {"name": "res-a", "block": "res-a/reservationBlocks/block-0", "subBlocks": ["sub-0"]},
+        {"name": "res-a", "subBlocks": ["res-a/reservationBlocks/block-0/reservationSubBlocks/sub-0"]},
+        {"name": "res-a", "subBlocks": ["reservationBlocks/block-0/reservationSubBlocks/sub-0"]},
+    ],
+)
+def test_a_part_may_be_typed_as_a_path_too(typed: dict) -> None:
+    assert reservations.taken_apart(typed) == {"name": "res-a", "block": "block-0", "subBlocks": ["sub-0"]}
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        {"name": "res-a", "block": "res-b/reservationBlocks/block-0"},
+        {
+            "name": "res-a",
+            "project": "ours-1",
+            "block": "projects/theirs/reservations/res-a/reservationBlocks/b-0",
+        },
+        {"name": "res-a", "block": "b-0", "subBlocks": ["reservationBlocks/b-1/reservationSubBlocks/sub-0"]},
+        {"name": "res-a/reservationBlocks/b-0/reservationSubBlocks/s-0", "subBlocks": ["s-1"]},
+    ],
+)
+def test_parts_that_disagree_are_refused(typed: dict) -> None:
+    with pytest.raises(Refusal, match="two things"):
+        reservations.taken_apart(typed)
+
+
 @given(st.text(alphabet="abcRESresvationBlcksSubproject-/01 ", max_size=60))
 def test_any_text_is_a_reservation_or_refused(text: str) -> None:
     try:

@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 import yaml
 
+import settings
 from preflight import schema, stackfile
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -98,13 +99,22 @@ def test_a_reservation_may_be_a_path_and_pathways_may_be_one(published: dict) ->
             "tpu-slices:zone": "us-central1-ai1a",
             "tpu-slices:projectNumber": 123456789012,
             "tpu-slices:slicePools": [
-                {"name": "tpu7-pool", "cubes": 2, "reservation": "projects/p/reservations/res-a"},
+                {"name": "tpu7-pool", "cubes": 2, "reservation": "projects/owner-project/reservations/res-a"},
                 {
                     "name": "other-pool",
                     "cubes": 2,
                     "reservation": {"name": "res-a/reservationBlocks/block-0"},
                 },
+                {
+                    "name": "third-pool",
+                    "cubes": 1,
+                    "reservation": {
+                        "name": "res-a",
+                        "subBlocks": ["reservationBlocks/b-1/reservationSubBlocks/s-0"],
+                    },
+                },
             ],
+            "tpu-slices:multihostPools": [{"name": "multihost-np", "topology": "4x4"}],
             "tpu-slices:pathwaysServing": {
                 "name": "jetstream-pathways",
                 "mode": "single",
@@ -116,5 +126,7 @@ def test_a_reservation_may_be_a_path_and_pathways_may_be_one(published: dict) ->
         }
     }
     assert json_schema.faults(stack, published) == []
+    # What the schema takes here, the program takes too.
+    assert settings.load(stack["config"])
     stack["config"]["tpu-slices:pathwaysServing"]["mode"] = "double"
     assert json_schema.faults(stack, published) != []
