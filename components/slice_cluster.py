@@ -8,7 +8,6 @@ accelerator hosts are at home.
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from ipaddress import ip_network
 from typing import Any
 
 import pulumi
@@ -16,7 +15,7 @@ import pulumi_gcp as gcp
 
 from components import node_pools, readiness
 from components.kubeconfig import kubeconfig
-from facts import names, versions
+from facts import names, networks, versions
 
 # What a node needs to be one: write logs and metrics, read the autoscaler's metrics. The codelab's default account
 # holds project editor.
@@ -227,7 +226,7 @@ def _cluster(args: SliceClusterArgs, service_account: pulumi.Input[str]) -> gcp.
 
 def _is_private(access: str | tuple[str, ...]) -> bool:
     """True when every range that may reach the control plane is private: then it needs no public address."""
-    return isinstance(access, tuple) and all(ip_network(cidr).is_private for cidr in access)
+    return isinstance(access, tuple) and all(networks.is_private(cidr) for cidr in access)
 
 
 def _authorized_networks(

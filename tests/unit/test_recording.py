@@ -73,7 +73,10 @@ def test_outputs_are_unknown_in_preview_and_known_in_an_update(preview, seen):
 
 def test_secrets_are_recorded_as_such_and_never_in_clear():
     def program():
-        Thing("holder", {"token": pulumi.Output.secret("s3cr3t"), "inside": {"deep": pulumi.Output.secret("s3cr3t")}})
+        Thing(
+            "holder",
+            {"token": pulumi.Output.secret("s3cr3t"), "inside": {"deep": pulumi.Output.secret("s3cr3t")}},
+        )
 
     assert "s3cr3t" not in repr(run(program))
     assert run(program).named("holder").inputs["token"] == recording.SECRET
@@ -112,7 +115,9 @@ def test_a_components_registered_outputs_are_its_public_outputs():
     for found in map(plans.deployed, plans.STACKS):
         for urn, outputs in found.outputs.items():
             if urn in found.registrations:
-                registered.setdefault(found.registrations[urn].type_token.rpartition(":")[2], set()).update(outputs)
+                registered.setdefault(found.registrations[urn].type_token.rpartition(":")[2], set()).update(
+                    outputs
+                )
     # An output that is None in one stack, as the queue of a stack without cubes, has a value in another.
     assert len(registered) == 7
     assert registered == {name: public[name] for name in registered}
@@ -125,4 +130,6 @@ def test_an_update_registers_the_same_resources_as_the_first_preview(stack):
 
 @pytest.mark.parametrize("stack", plans.STACKS)
 def test_once_the_cloud_has_answered_nothing_but_secrets_is_hidden(stack):
-    assert recording.UNKNOWN not in repr([found.inputs for found in plans.deployed(stack).registrations.values()])
+    assert recording.UNKNOWN not in repr(
+        [found.inputs for found in plans.deployed(stack).registrations.values()]
+    )
