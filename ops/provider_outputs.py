@@ -13,17 +13,17 @@ PRIVATE_ENDPOINT = "10.10.0.2"
 DNS_ENDPOINT = "gke-0123456789abcdef.us-central1.gke.goog"
 
 
-def google(type_token: str, inputs: dict[str, Any]) -> dict[str, Any]:
+def google(resource_type: str, inputs: dict[str, Any]) -> dict[str, Any]:
     """The outputs of one resource."""
     project, name = inputs.get("project"), inputs.get("name")
-    if type_token == "gcp:compute/network:Network":
+    if resource_type == "gcp:compute/network:Network":
         return {"selfLink": f"{_COMPUTE}/projects/{project}/global/networks/{name}"}
-    if type_token == "gcp:compute/subnetwork:Subnetwork":
+    if resource_type == "gcp:compute/subnetwork:Subnetwork":
         return {"selfLink": f"{_COMPUTE}/projects/{project}/regions/{inputs['region']}/subnetworks/{name}"}
-    if type_token == "gcp:serviceaccount/account:Account":
+    if resource_type == "gcp:serviceaccount/account:Account":
         email = f"{inputs['accountId']}@{project}.iam.gserviceaccount.com"
         return {"email": email, "member": f"serviceAccount:{email}"}
-    if type_token == "gcp:container/cluster:Cluster":
+    if resource_type == "gcp:container/cluster:Cluster":
         return {
             "endpoint": PUBLIC_ENDPOINT,
             "masterAuth": {"clusterCaCertificate": CERTIFICATE_AUTHORITY},
