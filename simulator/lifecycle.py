@@ -23,7 +23,7 @@ from simulator.region_folder import CHECKOUT, RegionFolder
 from simulator.supervisor import running_pid
 from simulator.toolchain import Toolchain
 
-START_DEADLINE_SECONDS = 30.0
+START_DEADLINE_SECONDS = 60.0
 STOP_DEADLINE_SECONDS = 45.0
 POLL_SECONDS = 0.1
 DEFAULT_REGION_FILE = CHECKOUT / "simulator" / "regions" / "local.yaml"
