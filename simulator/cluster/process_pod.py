@@ -145,9 +145,10 @@ class ProcessPod:
             await self._core.delete_namespaced_pod(
                 self.name,
                 self.namespace,
-                grace_period_seconds=0,
+                # In the body: the API server ignores the query's options when there is one.
                 body=client.V1DeleteOptions(
-                    preconditions=client.V1Preconditions(uid=self.pod["metadata"]["uid"])
+                    grace_period_seconds=0,
+                    preconditions=client.V1Preconditions(uid=self.pod["metadata"]["uid"]),
                 ),
             )
 
