@@ -99,8 +99,8 @@ def test_nothing_is_registered_and_no_provider_package_is_imported(run: dict) ->
     assert run["providers"] == []
 
 
-def test_each_is_refused_within_a_second(run: dict) -> None:
-    assert max(answer["seconds"] for answer in run["answers"].values()) < 1
+def test_each_is_refused_within_three_seconds(run: dict) -> None:
+    assert max(answer["seconds"] for answer in run["answers"].values()) < 3
 
 
 def test_no_sentence_repeats_the_token(run: dict) -> None:
