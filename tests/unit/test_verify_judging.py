@@ -10,7 +10,7 @@ from ops.checks.device_counts import DeviceCounts, counts_in_words, judge_counts
 from ops.checks.kubernetes_api import KubernetesObject
 from ops.checks.placement import judge_hosts, judge_pods, judge_slices, strays
 from ops.checks.plan import MANIFESTS
-from ops.checks.platform import LWS, judge_rollout
+from ops.checks.platform import LWS, judge_rollout, queue_checks
 from ops.checks.platform import judge_hosts as judge_platform_hosts
 from ops.checks.slice_jobset import SliceJobSet
 from tests.fakes.verify_cluster import FakeCluster, condition, host
@@ -259,6 +259,57 @@ def test_a_rollout_that_is_not_over_is_a_miss(status: dict[str, int]) -> None:
     assert judge_rollout(deployment, LWS).done
     deployment["status"] = status
     assert not judge_rollout(deployment, LWS).done
+
+
+def test_a_controller_scaled_to_zero_is_a_miss_that_says_so() -> None:
+    deployment = FakeCluster().get(api.DEPLOYMENTS, LWS.deployment, LWS.namespace)
+    assert deployment is not None
+    deployment["spec"]["replicas"] = 0
+    deployment["status"] = {"observedGeneration": 2}
+    assert judge_rollout(deployment, LWS).misses == (
+        f"Deployment {LWS.namespace}/{LWS.deployment} is scaled to zero",
+    )
+
+
+def test_a_rollout_that_missed_its_own_deadline_is_not_waited_for() -> None:
+    deployment = FakeCluster().get(api.DEPLOYMENTS, LWS.deployment, LWS.namespace)
+    assert deployment is not None
+    late = condition("Progressing", "False", "ProgressDeadlineExceeded", "has timed out progressing")
+    deployment["status"] = {"observedGeneration": 2, "conditions": [late]}
+    look = judge_rollout(deployment, LWS)
+    assert look.hopeless
+    assert "has timed out progressing" in look.misses[0]
+
+
+@pytest.mark.parametrize(
+    ("resource", "wrong", "said"),
+    [
+        (
+            api.TOPOLOGIES,
+            {"levels": [{"nodeLabel": labels.HOSTNAME}]},
+            "its levels are kubernetes.io/hostname instead",
+        ),
+        (api.RESOURCE_FLAVORS, {"topologyName": "other"}, "its topologyName is other"),
+        (api.RESOURCE_FLAVORS, {"nodeLabels": {}}, "it takes hosts with"),
+        (api.ADMISSION_CHECKS, {"controllerName": "other"}, "its controller is other"),
+        (api.CLUSTER_QUEUES, {"admissionChecksStrategy": {}}, "it does not ask the AdmissionCheck ac"),
+        (api.LOCAL_QUEUES, {"clusterQueue": "other"}, "it leads to other instead of cq"),
+    ],
+)
+def test_a_queue_object_that_says_something_else_is_a_miss(
+    resource: api.Resource, wrong: dict[str, Any], said: str
+) -> None:
+    cluster = FakeCluster()
+    checks = queue_checks(
+        cluster,
+        cluster_queue="cq",
+        local_queue="lq",
+        namespace="llm-d-pd-disaggregation",
+        priority_classes=[],
+    )
+    assert all(check.look().done for check in checks)
+    cluster.every(resource)[0]["spec"].update(wrong)
+    assert [miss for check in checks for miss in check.look().misses if said in miss]
 
 
 @pytest.mark.parametrize(
