@@ -16,6 +16,7 @@ from simulator.cloud.operations import Clock
 from simulator.cloud.region_file import Project, RegionFile
 
 AI_ZONES_FEATURE = "ai-zones-visibility"
+SERVICE = "gcp:projects/service:Service"
 
 
 @dataclass
@@ -52,8 +53,14 @@ class Cloud:
         on = set(self.project(project_id).enabled_apis) - set(
             self.inventory.disabled_apis.get(project_id, [])
         )
-        later = self.inventory.enabled_apis.get(project_id, {})
-        return on | {api for api, since in later.items() if self._has_spread(since)}
+        later = {
+            switch.inputs["service"]
+            for switch in self.inventory.switches.values()
+            if switch.type == SERVICE
+            and switch.inputs["project"] == project_id
+            and self._has_spread(switch.since)
+        }
+        return on | later
 
     def _has_spread(self, since: float) -> bool:
         return time.time() - since >= self.clock.scaled(self.region.knobs.propagation_seconds)
@@ -76,12 +83,12 @@ class Cloud:
 
     def sees_ai_zones(self, project_id: str) -> bool:
         """True if the project's preview feature for AI zones is on, and known to be on everywhere."""
-        status = self.inventory.preview_features.get(project_id, {}).get(AI_ZONES_FEATURE)
-        if status is None:
-            return AI_ZONES_FEATURE in self.project(project_id).preview_features
-        return status == "ENABLED" and self._has_spread(
-            self.inventory.feature_times[project_id][AI_ZONES_FEATURE]
+        switch = self.inventory.switches.get(
+            f"projects/{project_id}/global/previewFeatures/{AI_ZONES_FEATURE}"
         )
+        if switch is None:
+            return AI_ZONES_FEATURE in self.project(project_id).preview_features
+        return switch.inputs["activationStatus"] == "ENABLED" and self._has_spread(switch.since)
 
     def visible_zones(self, project_id: str) -> list[str]:
         """Zones that the project may use, in order."""

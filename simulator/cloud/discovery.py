@@ -30,6 +30,8 @@ class FieldUse:
 
     input_path: str
     """Pulumi's path, elements of a list written `[]`."""
+    exact_path: str
+    """The same with the element's index: `allows[0].protocol`."""
     value: Any
     rest_path: str | None
     """Path below the REST message, or None where the API has no field."""
@@ -43,7 +45,12 @@ def fields(token: str, inputs: Mapping[str, Any]) -> list[FieldUse]:
     if token not in MESSAGES:
         raise KeyError(f"{token} has no REST message in simulator/cloud/rest_fields.py: add it to MESSAGES")
     given = {name: value for name, value in inputs.items() if name not in _IGNORED}
-    return list(_uses(token, given, "", ""))
+    return [
+        use
+        for name, value in given.items()
+        if value is not None
+        for use in _use(token, value, name, name, name)
+    ]
 
 
 def problems(token: str, inputs: Mapping[str, Any]) -> list[Problem]:
@@ -63,43 +70,29 @@ def unused_entries(plans: Iterable[tuple[str, Mapping[str, Any]]]) -> list[str]:
     ]
 
 
-def _uses(token: str, value: Mapping[str, Any], input_prefix: str, rest_prefix: str) -> Iterator[FieldUse]:
-    for name, item in value.items():
-        if item is not None:
-            path = f"{input_prefix}{name}"
-            yield from _use(token, item, path, f"{rest_prefix}{name}")
-
-
-def _use(token: str, value: Any, path: str, same_name: str) -> Iterator[FieldUse]:
+def _use(token: str, value: Any, path: str, exact_path: str, same_name: str) -> Iterator[FieldUse]:
     reason = WITHOUT_FIELD.get(token, {}).get(path)
     if reason is not None:
-        yield FieldUse(path, value, None, reason, path)
+        yield FieldUse(path, exact_path, value, None, reason, path)
         return
     renamed = RENAMED.get(token, {}).get(path)
     rest_path = same_name if renamed is None else renamed
-    yield FieldUse(path, value, rest_path, None, path if renamed is not None else None)
-    if _is_map(token, rest_path):
+    yield FieldUse(path, exact_path, value, rest_path, None, path if renamed is not None else None)
+    schema = _look_up(token, rest_path)
+    if schema is None or _is_map(schema):
         return
     if isinstance(value, Mapping):
-        yield from _uses(token, value, f"{path}.", f"{rest_path}.")
+        for name, item in value.items():
+            if item is not None:
+                yield from _use(token, item, f"{path}.{name}", f"{exact_path}.{name}", f"{rest_path}.{name}")
     elif isinstance(value, list):
-        for item in value:
-            yield from _use(token, item, f"{path}[]", f"{rest_path}[]")
+        for index, item in enumerate(value):
+            yield from _use(token, item, f"{path}[]", f"{exact_path}[{index}]", f"{rest_path}[]")
 
 
-def _is_map(token: str, rest_path: str) -> bool:
+def _is_map(schema: Mapping[str, Any]) -> bool:
     """True for a map of free keys (labels): what lies below it are data, not fields."""
-    found = _look_up(token, rest_path)
-    return (
-        found is not None
-        and found.get("type") == "object"
-        and "properties" not in found
-        and _is_text_map(found)
-    )
-
-
-def _is_text_map(schema: Mapping[str, Any]) -> bool:
-    return schema.get("additionalProperties", {}).get("type") == "string"
+    return "properties" not in schema and schema.get("additionalProperties", {}).get("type") == "string"
 
 
 def _field_problems(token: str, use: FieldUse) -> Iterator[Problem]:
@@ -109,19 +102,19 @@ def _field_problems(token: str, use: FieldUse) -> Iterator[Problem]:
     where = f"{message.schema}.{use.rest_path} of {' and '.join(message.documents)}"
     schema = _look_up(token, use.rest_path)
     if schema is None:
-        yield Problem(use.input_path, f"is no field of Google's API: there is no {where}")
+        yield Problem(use.exact_path, f"is no field of Google's API: there is no {where}")
         return
     if schema.get("readOnly"):
-        yield Problem(use.input_path, f"is output only in Google's API: {where}")
+        yield Problem(use.exact_path, f"is output only in Google's API: {where}")
     if isinstance(use.value, Unknown) or use.value in _PLACEHOLDERS:
         return
     wanted = _wanted(schema)
     if not _fits(wanted, schema, use.value):
-        yield Problem(use.input_path, f"must be {wanted} for Google's API ({where}), not {use.value!r}")
+        yield Problem(use.exact_path, f"must be {wanted} for Google's API ({where}), not {use.value!r}")
     allowed = schema.get("enum")
     # The provider leaves an empty text out of the request, so it is "not given" rather than a value.
     if allowed and isinstance(use.value, str) and use.value and use.value not in allowed:
-        yield Problem(use.input_path, f"must be one of {', '.join(allowed)} ({where}), not {use.value!r}")
+        yield Problem(use.exact_path, f"must be one of {', '.join(allowed)} ({where}), not {use.value!r}")
 
 
 def _wanted(schema: Mapping[str, Any]) -> str:

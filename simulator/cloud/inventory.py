@@ -46,6 +46,17 @@ class Record:
         return self.id.rsplit("/", 1)[-1]
 
 
+@dataclass
+class Switch:
+    """Something of a project that is set rather than made: asking for it twice is no conflict."""
+
+    id: str
+    type: str
+    inputs: dict[str, Any]
+    since: float
+    """When it got its present setting, in epoch seconds."""
+
+
 EXISTING = "existing"
 
 
@@ -63,14 +74,10 @@ class Inventory:
         self.resources = {
             item["id"]: Record(**item) for item in document.get("resources", []) if isinstance(item, dict)
         }
-        self.enabled_apis: dict[str, dict[str, float]] = document.get("enabledApis", {})
-        """By project, beyond what the region file has on: API → when it was switched on (epoch seconds)."""
+        self.switches = {item["id"]: Switch(**item) for item in document.get("switches", [])}
+        """Enabled APIs and preview features: they outlive whoever switched them."""
         self.disabled_apis: dict[str, list[str]] = document.get("disabledApis", {})
         """By project, of what the region file has on."""
-        self.preview_features: dict[str, dict[str, str]] = document.get("previewFeatures", {})
-        """By project: feature → activation status."""
-        self.feature_times: dict[str, dict[str, float]] = document.get("featureTimes", {})
-        """By project: feature → when its status last changed (epoch seconds)."""
         self.seeded: list[str] = document.get("seeded", [])
         """Ids of what the region file brought: made once, never again."""
         self.fault_counts: dict[str, int] = document.get("faultCounts", {})
@@ -83,10 +90,8 @@ class Inventory:
             {
                 "format": FORMAT,
                 "resources": [dataclasses.asdict(record) for record in self.resources.values()],
-                "enabledApis": self.enabled_apis,
+                "switches": [dataclasses.asdict(switch) for switch in self.switches.values()],
                 "disabledApis": self.disabled_apis,
-                "previewFeatures": self.preview_features,
-                "featureTimes": self.feature_times,
                 "seeded": self.seeded,
                 "faultCounts": self.fault_counts,
             },

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +23,7 @@ from typing import Any
 from simulator.cloud.cloud import Cloud
 from simulator.cloud.errors import OperationFailed, Refusal
 from simulator.cloud.faults import refusal
-from simulator.cloud.inventory import Record
+from simulator.cloud.inventory import Record, Switch
 from simulator.cloud.kinds.base import Kind, Place
 from simulator.cloud.operations import OperationKind
 from simulator.cloud.region_file import Fault
@@ -75,6 +76,9 @@ class Lifecycle:
         """Make a resource; returns when it is ready."""
         fault = self._fault("create", kind, place.id)
         record = self._cloud.inventory.get(place.id)
+        if record is not None and kind.is_switch:
+            await self._join(record)
+            record = None
         if record is None:
             record = self._accept(kind, place, inputs, urn)
         elif not self._is_own_retry(record, kind, inputs, urn):
@@ -95,6 +99,7 @@ class Lifecycle:
         fault = self._fault("update", kind, record.id)
         kind.refuse_update(self._cloud, record, inputs)
         old_inputs, record.inputs = record.inputs, inputs
+        self._cloud.inventory.put(record)
         if record.state == "ERROR":
             # GKE keeps trying to get the machines of a pool that it could not fill.
             record.state = "CREATING"
@@ -111,23 +116,30 @@ class Lifecycle:
         fault = None
         if record.state != "DELETING":
             await self._join(record)
-            if record.id not in self._cloud.inventory.resources:
+            if self.find(record.id, kind) is None:
                 return
             fault = self._fault("delete", kind, record.id)
             kind.refuse_delete(self._cloud, record)
             record.state = "DELETING"
-            self._cloud.inventory.save()
+            self._cloud.inventory.put(record)
         if record.id not in self._running:
             self._start(record, self._release(kind, record))
         await self._wait(kind, record, fault, stop)
 
     async def read(self, resource_id: str, kind: Kind) -> Record | None:
         """The resource as it is, after any operation on it has ended; None when it is gone."""
+        record = self.find(resource_id, kind)
+        if record is not None:
+            await self._join(record)
+        return self.find(resource_id, kind)
+
+    def find(self, resource_id: str, kind: Kind) -> Record | None:
+        """The resource as it is at this moment."""
         record = self._cloud.inventory.get(resource_id, kind.token)
-        if record is None:
-            return None
-        await self._join(record)
-        return self._cloud.inventory.get(resource_id, kind.token)
+        switch = self._cloud.inventory.switches.get(resource_id)
+        if record is None and switch is not None and kind.is_switch:
+            return Record(switch.id, switch.type, "", switch.inputs, state="READY", is_answered=True)
+        return record
 
     def _accept(self, kind: Kind, place: Place, inputs: dict[str, Any], urn: str) -> Record:
         cloud = self._cloud
@@ -212,6 +224,16 @@ class Lifecycle:
             raise
         else:
             record.state, record.error = "READY", None
+        self._keep(kind, record)
+
+    def _keep(self, kind: Kind, record: Record) -> None:
+        """What was made stays a record; what was set becomes a switch."""
+        if kind.is_switch:
+            before = self._cloud.inventory.switches.get(record.id)
+            is_same = before is not None and before.inputs == record.inputs
+            since = before.since if before is not None and is_same else time.time()
+            self._cloud.inventory.switches[record.id] = Switch(record.id, kind.token, record.inputs, since)
+            self._cloud.inventory.resources.pop(record.id, None)
         self._cloud.inventory.save()
 
     async def _apply_update(self, kind: Kind, record: Record, old_inputs: Mapping[str, Any]) -> None:
@@ -223,7 +245,7 @@ class Lifecycle:
             raise
         finally:
             record.state = "READY"
-            self._cloud.inventory.save()
+            self._keep(kind, record)
 
     async def _release(self, kind: Kind, record: Record) -> None:
         await self._cloud.clock.operation(kind.token, "delete")

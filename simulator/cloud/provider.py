@@ -159,7 +159,7 @@ class Provider:
     async def delete(self, session: Session, urn: str, resource_id: str) -> None:
         """Remove the resource; one that is gone already is fine."""
         kind = kind_of(token_of(urn))
-        record = self.cloud.inventory.get(resource_id, kind.token)
+        record = self.lifecycle.find(resource_id, kind)
         if record is None:
             return
         policy = record.inputs.get("deletionPolicy")
@@ -216,12 +216,8 @@ class Provider:
             place = kind.place(inputs)
             if place.id in inventory.seeded:
                 continue
-            computed = kind.admit(self.cloud, place, inputs)
-            record = Record(place.id, kind.token, EXISTING, inputs, computed, is_answered=True)
+            await self.lifecycle.create(kind, place, inputs, EXISTING, asyncio.Event())
             inventory.seeded.append(place.id)
-            inventory.put(record)
-            await kind.provision(self.cloud, record)
-            record.state = "READY"
             inventory.save()
 
     # --- Answers ------------------------------------------------------------------------------------------------

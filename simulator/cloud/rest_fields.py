@@ -53,6 +53,9 @@ RENAMED: Final[dict[str, dict[str, str]]] = {
         "denies": "denied",
         "denies[].protocol": "denied[].IPProtocol",
     },
+    "gcp:compute/routerNat:RouterNat": {
+        "subnetworks[].sourceIpRangesToNats": "subnetworks[].sourceIpRangesToNat",
+    },
     "gcp:container/cluster:Cluster": {
         "minMasterVersion": "initialClusterVersion",
         "nodeLocations": "locations",
@@ -123,7 +126,7 @@ WITHOUT_FIELD: Final[dict[str, dict[str, str]]] = {
         "region": _IN_PATH,
         "router": "the NAT is an element of this router's `nats`: it stands in the request's path",
     },
-    "gcp:compute/resourcePolicy:ResourcePolicy": {"project": _IN_PATH},
+    "gcp:compute/resourcePolicy:ResourcePolicy": {"project": _IN_PATH, "region": _IN_PATH},
     "gcp:container/cluster:Cluster": {
         "project": _IN_PATH,
         "location": _IN_PATH,

@@ -15,7 +15,7 @@ from typing import Any
 
 import grpc
 from google.protobuf import empty_pb2
-from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc, status_pb2
+from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc, status_pb2
 
 from facts import versions
 from simulator.cloud import wire
@@ -77,6 +77,10 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
 
     # --- The connection -----------------------------------------------------------------------------------------
 
+    async def Handshake(self, request: Any, context: grpc.aio.ServicerContext) -> Any:  # noqa: N802
+        """What we understand of the protocol."""
+        return provider_pb2.ProviderHandshakeResponse(accept_secrets=True)
+
     async def Attach(self, request: Any, context: grpc.aio.ServicerContext) -> Any:  # noqa: N802
         """The engine has found us by PULUMI_DEBUG_PROVIDERS."""
         self._sessions[context.peer()] = Session()
@@ -84,7 +88,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
 
     async def GetPluginInfo(self, request: Any, context: grpc.aio.ServicerContext) -> Any:  # noqa: N802
         """We answer for pulumi-gcp at the pinned version."""
-        return provider_pb2.PluginInfo(version=versions.PULUMI_GCP)
+        return plugin_pb2.PluginInfo(version=versions.PULUMI_GCP)
 
     async def Cancel(self, request: Any, context: grpc.aio.ServicerContext) -> Any:  # noqa: N802
         """The person pressed Ctrl-C, or the engine ends: nobody waits any more."""
@@ -215,10 +219,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
 
 
 def _failures(problems: Iterable[Problem]) -> list[Any]:
-    return [
-        provider_pb2.CheckFailure(property=problem.path, reason=f"`{problem.path}` {problem.reason}")
-        for problem in problems
-    ]
+    return [provider_pb2.CheckFailure(property=problem.path, reason=problem.reason) for problem in problems]
 
 
 def _diff_response(diff: Diff) -> Any:

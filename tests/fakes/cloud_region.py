@@ -8,11 +8,14 @@ import copy
 import math
 import shutil
 from pathlib import Path
+from typing import Self
 
 import yaml
 
 from simulator.cloud import region_file
 from simulator.cloud.cloud import Cloud
+from simulator.cloud.errors import Refusal
+from simulator.cloud.lifecycle import HalfMade
 from simulator.cloud.provider import Provider, Session, token_of
 from simulator.cloud.wire import Properties
 from simulator.files import read_json, write_json
@@ -97,7 +100,7 @@ class CloudRegion:
             self.session, {"project": "sim-project", "region": "us-central1", "zone": ZONE}
         )
 
-    async def __aenter__(self) -> CloudRegion:
+    async def __aenter__(self) -> Self:
         self._answering = asyncio.create_task(self.cluster_side.run())
         return self
 
@@ -249,3 +252,33 @@ def system_pool(**changes) -> dict:
         "nodeConfig": {"machineType": "n2-standard-32"},
         **changes,
     }
+
+
+def in_region(change=None, **options):
+    """A test that gets a running region; `change(document)` alters its file first."""
+
+    def decorate(test):
+        def run(tmp_path):
+            async def whole() -> None:
+                changed = document()
+                if change is not None:
+                    change(changed)
+                async with region(tmp_path, region=changed, **options) as made:
+                    await test(made)
+
+            asyncio.run(whole())
+
+        run.__name__ = run.__qualname__ = test.__name__
+        run.__module__ = test.__module__
+        return run
+
+    return decorate
+
+
+async def refusal_of(operation) -> str:
+    """The words with which an operation is refused."""
+    try:
+        await operation
+    except (Refusal, HalfMade) as refused:
+        return refused.reason if isinstance(refused, HalfMade) else str(refused)
+    raise AssertionError("it was not refused")

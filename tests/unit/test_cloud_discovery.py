@@ -87,7 +87,7 @@ def test_a_renamed_enum_is_still_checked_at_its_place():
 
 
 def test_an_input_without_a_field_tells_why():
-    (use,) = discovery.fields(CLUSTER, {"deletionProtection": True})
+    [use] = discovery.fields(CLUSTER, {"deletionProtection": True})
     assert use.rest_path is None
     assert use.without_field_because
 
@@ -107,3 +107,8 @@ def test_table_entries_that_no_plan_needs_are_listed():
 def test_a_type_without_a_rest_message_is_named():
     with pytest.raises(KeyError, match="gcp:sql/database:Database"):
         discovery.fields("gcp:sql/database:Database", {})
+
+
+def test_a_problem_names_the_element_of_the_list_and_what_lies_below_is_not_said_again():
+    nat = {"subnetworks": [{"name": "a"}, {"name": "b", "rangesToNat": ["ALL_IP_RANGES"]}]}
+    assert paths("gcp:compute/routerNat:RouterNat", nat) == ["subnetworks[1].rangesToNat"]

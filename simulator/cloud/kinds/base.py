@@ -60,6 +60,8 @@ class Kind:
     """True if a missing `name` is made from the logical name."""
     keeps_failed: ClassVar[bool] = False
     """True if the real provider keeps a half-made resource in its state (clusters and node pools)."""
+    is_switch: ClassVar[bool] = False
+    """True if it is set rather than made: it is kept as a switch, and setting it twice is no conflict."""
     defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     """Outputs where the program gives no input: the provider's and Google's defaults."""
     secret_outputs: ClassVar[tuple[tuple[str, ...], ...]] = ()

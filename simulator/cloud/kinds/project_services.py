@@ -7,14 +7,13 @@ feature cannot be deleted at all (the real provider only forgets it).
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pulumi_gcp.compute.preview_feature import PreviewFeature, PreviewFeatureArgs
 from pulumi_gcp.projects.service import Service, ServiceArgs
 
-from simulator.cloud.cloud import Cloud
+from simulator.cloud.cloud import SERVICE, Cloud
 from simulator.cloud.errors import GoogleRefusal
 from simulator.cloud.inventory import Record
 from simulator.cloud.kinds.base import COMPUTE_ADDRESS, Kind, Place, ProviderDefaults
@@ -50,7 +49,8 @@ KNOWN_PREVIEW_FEATURES = frozenset({"ai-zones-visibility", "alpha-api-access"})
 class ServiceKind(Kind):
     """`gcp.projects.Service`: an API of a project."""
 
-    token = "gcp:projects/service:Service"  # noqa: S105 - a type token
+    token = SERVICE
+    is_switch = True
     schema = ResourceSchema(Service, ServiceArgs)
     api = "serviceusage.googleapis.com"
     noun = "ProjectService"
@@ -78,7 +78,6 @@ class ServiceKind(Kind):
         project, service = record.inputs["project"], record.inputs["service"]
         disabled = cloud.inventory.disabled_apis.get(project, [])
         cloud.inventory.disabled_apis[project] = [api for api in disabled if api != service]
-        cloud.inventory.enabled_apis.setdefault(project, {}).setdefault(service, time.time())
 
     def refuse_delete(self, cloud: Cloud, record: Record) -> None:
         if not record.inputs.get("disableOnDestroy"):
@@ -92,12 +91,13 @@ class ServiceKind(Kind):
             )
 
     async def release(self, cloud: Cloud, record: Record) -> None:
-        if record.inputs.get("disableOnDestroy"):
-            project, service = record.inputs["project"], record.inputs["service"]
-            cloud.inventory.enabled_apis.get(project, {}).pop(service, None)
-            disabled = cloud.inventory.disabled_apis.setdefault(project, [])
-            if service not in disabled:
-                disabled.append(service)
+        if not record.inputs.get("disableOnDestroy"):
+            return
+        project, service = record.inputs["project"], record.inputs["service"]
+        cloud.inventory.switches.pop(record.id, None)
+        disabled = cloud.inventory.disabled_apis.setdefault(project, [])
+        if service not in disabled:
+            disabled.append(service)
 
 
 def _uses(other: Record, service: Record) -> bool:
@@ -109,6 +109,7 @@ class PreviewFeatureKind(Kind):
     """`gcp.compute.PreviewFeature`: a Compute preview feature of a project."""
 
     token = "gcp:compute/previewFeature:PreviewFeature"  # noqa: S105 - a type token
+    is_switch = True
     schema = ResourceSchema(PreviewFeature, PreviewFeatureArgs)
     api = "compute.googleapis.com"
     noun = "PreviewFeature"
@@ -122,20 +123,6 @@ class PreviewFeatureKind(Kind):
             raise GoogleRefusal(f"The resource '{place.id}' was not found", 404, "notFound")
         return {}
 
-    async def provision(self, cloud: Cloud, record: Record) -> None:
-        _set_feature(cloud, record)
-
-    async def apply_update(self, cloud: Cloud, record: Record, old_inputs: Mapping[str, Any]) -> None:
-        _set_feature(cloud, record)
-
     def import_id(self, resource_id: str, defaults: ProviderDefaults) -> str:
         path = resource_id.removeprefix(COMPUTE_ADDRESS)
         return path if "/" in path else f"projects/{defaults.project}/global/previewFeatures/{path}"
-
-
-def _set_feature(cloud: Cloud, record: Record) -> None:
-    features = cloud.inventory.preview_features.setdefault(record.inputs["project"], {})
-    name, status = record.inputs["name"], record.inputs["activationStatus"]
-    if features.get(name) != status:
-        features[name] = status
-        cloud.inventory.feature_times.setdefault(record.inputs["project"], {})[name] = time.time()
