@@ -113,7 +113,7 @@ def test_it_is_made_again_when_it_no_longer_fits(
     commands.clear()
     event(venv, lock)
     bootstrap.ensure(venv, lock)
-    assert ["-m", "venv"] == commands[0][1:3]
+    assert commands[0][1:3] == ["-m", "venv"]
     assert not (venv / "of-before").exists()
     assert f"made again, since {reason}" in capsys.readouterr().err
 
@@ -147,7 +147,7 @@ def test_a_failed_install_is_redone_the_next_time(
     monkeypatch.setattr(bootstrap, "run_logged", runs)
     commands.clear()
     bootstrap.ensure(tmp_path / ".venv", lock)
-    assert ["-m", "venv"] == commands[0][1:3]
+    assert commands[0][1:3] == ["-m", "venv"]
 
 
 @pytest.mark.parametrize(
