@@ -1,7 +1,6 @@
 # The commands of this repository. Nothing is assumed but Linux, Python 3.11 to 3.14, git and make.
 STACK ?= local
 PYTHON ?= python3
-TESTS ?= tests/unit tests/region
 PYTEST ?= --timeout 900
 
 venv_python := .venv/bin/python
@@ -10,6 +9,7 @@ venv_python := .venv/bin/python
 toolchain up test region-test: checks = --with-toolchain
 
 .DEFAULT_GOAL := help
+.NOTPARALLEL:
 .PHONY: help setup toolchain up down verify test lint unit-test region-test env clean-cache
 
 help: ## this list
@@ -48,4 +48,4 @@ region-test: setup toolchain
 	@$(venv_python) -m pytest $(PYTEST) tests/region
 
 clean-cache: ## removes everything that was built or downloaded outside the checkout
-	@$(PYTHON) -m simulator.toolchain --clean
+	@$(PYTHON) -m simulator.bootstrap --clean-cache

@@ -2,8 +2,8 @@
 
 It owns the folder `.venv` and nothing else: it refuses a platform or a Python that the locked wheels do not
 serve, and never builds a package from source. With `--with-toolchain` it first refuses a machine that could not
-build the toolchain either. Standard library only, and no syntax newer than Python 3.6: a Python that is too old
-must get as far as the line that says so.
+build the toolchain either; with `--clean-cache` it only removes what the toolchain has built. Standard library
+only, and no syntax newer than Python 3.6: a Python that is too old must get as far as the line that says so.
 """
 
 import os
@@ -50,7 +50,7 @@ import platform
 from pathlib import Path
 
 from simulator.toolchain import machine
-from simulator.toolchain.__main__ import check as check_toolchain
+from simulator.toolchain import __main__ as toolchain_command
 from simulator.toolchain.errors import ToolchainError
 from simulator.toolchain.process import CommandFailed, run_logged
 
@@ -223,11 +223,13 @@ def ensure(venv: Path, lock: Path) -> None:
 
 
 def main() -> int:
-    """Checks the machine, then makes `.venv`; returns the exit status."""
+    """Checks the machine, then makes `.venv`, or removes the cache; returns the exit status."""
+    if "--clean-cache" in sys.argv[1:]:
+        return toolchain_command.main(["--clean"])
     try:
         machine.go_platform()
         if "--with-toolchain" in sys.argv[1:]:
-            check_toolchain()
+            toolchain_command.check()
         ensure(VENV, LOCK)
     except ToolchainError as error:
         say(f"error: {error}")

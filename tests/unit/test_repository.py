@@ -1,5 +1,6 @@
 """What no committed file may hold: package registries' hosts, and paths of one person's machine."""
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -74,3 +75,61 @@ def test_the_scan_leaves_ordinary_lines_alone(tmp_path: Path, line: str) -> None
     planted = tmp_path / "planted.txt"
     planted.write_text(line, encoding="utf-8")
     assert not hits(MACHINE_PATHS, planted)
+
+
+def planned(repository: Path, *arguments: str) -> list[str]:
+    """The commands that make would run."""
+    result = subprocess.run(
+        ["make", "--dry-run", "--no-print-directory", *arguments],
+        cwd=repository,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return result.stdout.splitlines()
+
+
+def test_continuous_integration_runs_what_a_person_runs(repository: Path) -> None:
+    script = repository / ".ci" / "run"
+    assert os.access(script, os.X_OK)
+    assert "make test" in script.read_text(encoding="utf-8")
+
+
+def test_make_test_checks_the_machine_first_and_runs_every_kind_of_check(repository: Path) -> None:
+    commands = planned(repository, "test")
+    assert commands[0].endswith("-m simulator.bootstrap --with-toolchain")
+    expected = (
+        "ruff format --check",
+        "ruff check",
+        "mypy",
+        "tests/unit",
+        "simulator.toolchain",
+        "tests/region",
+    )
+    found = [next(index for index, command in enumerate(commands) if part in command) for part in expected]
+    assert found == sorted(found)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        (("up",), "-m simulator up local"),
+        (("up", "STACK=prod"), "-m simulator up prod"),
+        (("down",), "-m simulator down"),
+        (("env",), "-m simulator env"),
+        (("verify",), "-m ops verify local"),
+    ],
+)
+def test_a_target_makes_the_environment_and_runs_its_command(
+    repository: Path, arguments: tuple[str, ...], command: str
+) -> None:
+    setup, run = planned(repository, *arguments)
+    assert "-m simulator.bootstrap" in setup
+    assert run == f".venv/bin/python {command}"
+
+
+def test_every_target_for_a_person_has_a_line_of_help(repository: Path) -> None:
+    text = (repository / "Makefile").read_text(encoding="utf-8")
+    phony = set(re.findall(r"^\.PHONY: (.*)$", text, re.MULTILINE)[0].split())
+    helped = set(re.findall(r"^([a-z-]+):.*##", text, re.MULTILINE))
+    assert phony - helped == {"lint", "unit-test", "region-test"}
