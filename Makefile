@@ -29,7 +29,7 @@ down: setup ## `pulumi destroy`, then stops the region; nothing is left running
 	@$(venv_python) -m simulator down
 
 verify: setup ## the seeds' checks against the running STACK
-	@$(venv_python) -m ops verify $(STACK)
+	@exports="$$($(venv_python) -m simulator env)" && eval "$$exports" && $(venv_python) -m ops verify $(STACK)
 
 env: setup ## the exports for your shell: eval "$(make -s env)"
 	@$(venv_python) -m simulator env

@@ -117,7 +117,6 @@ def test_make_test_checks_the_machine_first_and_runs_every_kind_of_check(reposit
         (("up", "STACK=prod"), "-m simulator up prod"),
         (("down",), "-m simulator down"),
         (("env",), "-m simulator env"),
-        (("verify",), "-m ops verify local"),
     ],
 )
 def test_a_target_makes_the_environment_and_runs_its_command(
@@ -126,6 +125,11 @@ def test_a_target_makes_the_environment_and_runs_its_command(
     setup, run = planned(repository, *arguments)
     assert "-m simulator.bootstrap" in setup
     assert run == f".venv/bin/python {command}"
+
+
+def test_verify_runs_with_the_exports_of_the_region(repository: Path) -> None:
+    _, run = planned(repository, "verify")
+    assert run.index("-m simulator env") < run.index("eval") < run.index("-m ops verify local")
 
 
 def test_every_target_for_a_person_has_a_line_of_help(repository: Path) -> None:
