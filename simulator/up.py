@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+import settings
+from preflight import stackfile
 from simulator import lifecycle
 from simulator.engine import Engine, EngineError
 from simulator.files import read_json, write_atomically, write_json
@@ -37,21 +37,32 @@ def region_file_of(region: RegionFolder, stack: str) -> Path:
     written = CHECKOUT / "simulator" / "regions" / f"{stack}.yaml"
     if written.exists():
         return written
-    from ops.stacks import load_settings
+    # Heavy imports (they take seconds), only where a region is derived.
     from simulator.cloud.derive import region_of
+    from simulator.cloud.region_file import dump
 
     derived = region.root / f"derived-{stack}.yaml"
-    content = yaml.safe_dump(region_of(load_settings(stack)), sort_keys=False)
-    write_atomically(
-        derived, f"# Derived from Pulumi.{stack}.yaml: what Google would have to offer for it.\n{content}"
-    )
+    said = f"# Derived from Pulumi.{stack}.yaml: what Google would have to offer for it.\n"
+    write_atomically(derived, said + dump(region_of(settings_of(stack))))
     return derived
+
+
+def settings_of(stack: str) -> settings.Settings:
+    """The settings of a stack's file. Raises UpError with every problem of it."""
+    path = CHECKOUT / f"Pulumi.{stack}.yaml"
+    if not path.exists():
+        known = ", ".join(sorted(each.name.split(".")[1] for each in CHECKOUT.glob("Pulumi.*.yaml")))
+        raise UpError(f"there is no {path.name} in the checkout: name one of these stacks: {known}.")
+    try:
+        return settings.load(stackfile.config_of(path.read_text(), path.name))
+    except settings.SettingsError as error:
+        raise UpError(str(error)) from error
 
 
 def up(region: RegionFolder, stack: str, options: StartOptions | None = None) -> None:
     """Bring `stack` up on this machine. Raises UpError, RegionError, EngineError or ToolchainError."""
     started = time.monotonic()
-    engine = Engine(region, stack)
+    settings_of(stack)  # a wrong settings file is told in a second, before anything is built or started
     _refuse_another_stack(region, stack)
     say(f"make up: stack {stack}, region in {region.root}")
     toolchain = ensure(say)
@@ -137,9 +148,9 @@ def _refuse_another_stack(region: RegionFolder, stack: str) -> None:
 
 
 def _inventory_leftovers(region: RegionFolder) -> list[str]:
-    from simulator.cloud.inventory import left_over
+    from simulator.cloud.inventory import left_behind
 
-    return left_over(region.inventory_json)
+    return left_behind(region.inventory_json)
 
 
 def _readable(path: Path) -> str:

@@ -64,7 +64,9 @@ class Checkout:
 
     def environment(self) -> dict[str, str]:
         """The shell of a person in this checkout, without what a surrounding region exported."""
-        ambient = {key: value for key, value in os.environ.items() if not key.startswith(("PULUMI_", "TPU_SLICES_R"))}
+        ambient = {
+            key: value for key, value in os.environ.items() if not key.startswith(("PULUMI_", "TPU_SLICES_R"))
+        }
         return {**ambient, **self.extra_environment}
 
     def simulator(self, *arguments: str, expect: int = 0, timeout: float = 600) -> str:
@@ -98,7 +100,9 @@ class Checkout:
             check=False,
         )
         self.output = result.stdout
-        assert result.returncode == expect, f"{' '.join(command)} exited {result.returncode}:\n{result.stdout}"
+        assert result.returncode == expect, (
+            f"{' '.join(command)} exited {result.returncode}:\n{result.stdout}"
+        )
         return result.stdout
 
     def api(self) -> client.ApiClient:
