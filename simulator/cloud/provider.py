@@ -162,14 +162,6 @@ class Provider:
         record = self.lifecycle.find(resource_id, kind)
         if record is None:
             return
-        policy = record.inputs.get("deletionPolicy")
-        if policy == "ABANDON":
-            return
-        if policy == "PREVENT":
-            # Wording: the Terraform google provider.
-            raise ProviderRefusal(
-                f'cannot destroy {kind.noun} without setting deletion_policy="DELETE" and running `pulumi up`'
-            )
         try:
             await self.lifecycle.delete(kind, record, session.stop)
         except Interrupted:

@@ -231,7 +231,8 @@ class NodePoolKind(Kind):
         if path.startswith("projects/"):
             return path
         parts = path.split("/")
-        project, location, cluster, name = [str(defaults.project), str(defaults.region), "", *parts][-4:]
+        left_out = [str(defaults.project), str(defaults.region)][: max(0, 4 - len(parts))]
+        project, location, cluster, name = [*left_out, *parts][-4:]
         return f"{cluster_id(project, location, cluster)}/nodePools/{name}"
 
 
