@@ -72,6 +72,7 @@ class ProcessPod:
         self._core = core
         self._say = say
         self._stopping = asyncio.Event()
+        self._volume_versions: list[str] | None = None
         self._token = ""
         self._token_expires = 0.0
         self._process: asyncio.subprocess.Process | None = None
@@ -176,16 +177,16 @@ class ProcessPod:
             )
             self._token = answer.status.token
             self._token_expires = time.time() + 0.8 * TOKEN_LIFETIME_SECONDS
-        volumes.fill(
-            self.pod,
-            self.folder / "volumes",
-            volumes.Sources(
-                self._host.secrets.objects,
-                self._host.config_maps.objects,
-                self._token,
-                self._host.cluster_ca,
-            ),
+        sources = volumes.Sources(
+            self._host.secrets.objects,
+            self._host.config_maps.objects,
+            self._token,
+            self._host.cluster_ca,
         )
+        versions = volumes.versions(self.pod, sources)
+        if versions != self._volume_versions:
+            volumes.fill(self.pod, self.folder / "volumes", sources)
+            self._volume_versions = versions
 
     async def _live(self) -> int:
         """One life of the container, to its end or the pod's. Returns the exit code."""
@@ -246,7 +247,7 @@ class ProcessPod:
     def _environment(self, program: Program) -> dict[str, str]:
         found = {
             "PATH": os.defpath,
-            "HOME": "/tmp",
+            "HOME": "/tmp",  # noqa: S108 - the sandbox's own, empty and gone with it
             "HOSTNAME": self.name,
             "KUBERNETES_SERVICE_HOST": self._host.api_server_ip,
             "KUBERNETES_SERVICE_PORT": "443",

@@ -58,7 +58,7 @@ def _become_program(spec: dict[str, Any], read_end: int, write_end: int) -> None
         os.chroot(spec["root"])
         os.chdir("/")
         os.execve(spec["argv"][0], spec["argv"], spec["env"])
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 - a forked child must never return into its parent's code
         os.write(2, f"cannot run {spec['argv'][0]}: {error}\n".encode())
         os._exit(127)
 
@@ -158,7 +158,7 @@ def _build_root(root: Path, mounts: list[dict[str, Any]], host_paths: list[Path]
     for entry in sorted(Path("/").iterdir()):
         target = root / entry.name
         if entry.is_symlink():
-            target.symlink_to(os.readlink(entry))
+            target.symlink_to(entry.readlink())
         elif entry.name in _FRESH:
             target.mkdir(mode=0o1777)
         elif entry.is_dir():
@@ -177,7 +177,7 @@ def _inside(root: Path, path: Path) -> Path:
     while parts:
         step = resolved / parts.pop(0)
         if step.is_symlink():
-            link = Path(os.readlink(step))
+            link = step.readlink()
             if link.is_absolute():
                 resolved = root
                 parts = [*link.parts[1:], *parts]

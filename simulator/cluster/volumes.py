@@ -53,6 +53,22 @@ def fill(pod: dict[str, Any], folder: Path, sources: Sources) -> None:
             swap_folder(target, files)
 
 
+def versions(pod: dict[str, Any], sources: Sources) -> list[str]:
+    """What the volumes are made of, by version: equal as long as `fill` would write the same."""
+    namespace = pod["metadata"]["namespace"]
+    found = [sources.token]
+    for volume in pod["spec"].get("volumes") or []:
+        for source in (volume, *(volume.get("projected") or {}).get("sources", [])):
+            secret, config_map = source.get("secret") or {}, source.get("configMap") or {}
+            for objects, name in (
+                (sources.secrets, secret.get("secretName") or secret.get("name")),
+                (sources.config_maps, config_map.get("name")),
+            ):
+                item = objects.get((namespace, name)) if name else None
+                found.append(item["metadata"]["resourceVersion"] if item is not None else "")
+    return found
+
+
 def mounts(pod: dict[str, Any], container: dict[str, Any], folder: Path) -> list[Mount]:
     """The bind mounts of one container; call after `fill`."""
     found = []
