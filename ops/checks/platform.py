@@ -43,7 +43,8 @@ class Controller:
     deployment: str
 
 
-JOBSET = Controller("JobSet", "jobset-system", "jobset-controller-manager")
+# The names that the charts give; JobSet's release manifest, which the seed does not use, says …-controller-manager.
+JOBSET = Controller("JobSet", "jobset-system", "jobset-controller")
 KUEUE = Controller("Kueue", "kueue-system", "kueue-controller-manager")
 LWS = Controller("LWS", "lws-system", "lws-controller-manager")
 SLICE_CONTROLLER = Controller(

@@ -72,7 +72,7 @@ class FakeCluster:
                 self.put(api.NODES, host(cube, index))
         for namespace, name in (
             ("slice-controller-system", "slice-controller-controller-manager"),
-            ("jobset-system", "jobset-controller-manager"),
+            ("jobset-system", "jobset-controller"),
             ("kueue-system", "kueue-controller-manager"),
             ("lws-system", "lws-controller-manager"),
         ):

@@ -93,18 +93,19 @@ def test_verify_reads_the_queue_objects_that_the_program_makes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("chart", "controller"),
+    ("chart", "controller", "deployment"),
     [
-        (controller_charts.jobset(), platform.JOBSET),
-        (controller_charts.kueue(["work"]), platform.KUEUE),
-        (controller_charts.leader_worker_set(), platform.LWS),
+        # As the templates of each chart name it (JobSet 0.12.0, Kueue 0.18.2, LWS 0.8.0).
+        (controller_charts.jobset(), platform.JOBSET, "{release}-controller"),
+        (controller_charts.kueue(["work"]), platform.KUEUE, "{release}-controller-manager"),
+        (controller_charts.leader_worker_set(), platform.LWS, "{release}-controller-manager"),
     ],
     ids=["JobSet", "Kueue", "LWS"],
 )
 def test_verify_looks_for_the_controllers_where_the_charts_put_them(
-    chart: controller_charts.ControllerChart, controller: platform.Controller
+    chart: controller_charts.ControllerChart, controller: platform.Controller, deployment: str
 ) -> None:
-    assert (chart.namespace, f"{chart.release}-controller-manager") == (
+    assert (chart.namespace, deployment.format(release=chart.release)) == (
         controller.namespace,
         controller.deployment,
     )
