@@ -59,14 +59,27 @@ def problems(token: str, inputs: Mapping[str, Any]) -> list[Problem]:
 
 
 def unused_entries(plans: Iterable[tuple[str, Mapping[str, Any]]]) -> list[str]:
-    """Entries `token path` of the tables that none of the `(token, inputs)` pairs needs."""
-    needed = {(token, use.table_entry) for token, inputs in plans for use in fields(token, inputs)}
+    """Entries `token path` of `WITHOUT_FIELD` that none of the `(token, inputs)` pairs needs.
+
+    Types that do not occur among the pairs are left out: nothing can be said of them.
+    """
+    given = list(plans)
+    needed = {(token, use.table_entry) for token, inputs in given for use in fields(token, inputs)}
     return [
         f"{token} {path}"
-        for table in (RENAMED, WITHOUT_FIELD)
-        for token, entries in table.items()
-        for path in entries
+        for token in dict(given)
+        for path in WITHOUT_FIELD.get(token, {})
         if (token, path) not in needed
+    ]
+
+
+def lost_entries() -> list[str]:
+    """Entries `token path` of `RENAMED` whose place is not in Google's API."""
+    return [
+        f"{token} {path}"
+        for token, entries in RENAMED.items()
+        for path, rest_path in entries.items()
+        if _look_up(token, rest_path) is None
     ]
 
 

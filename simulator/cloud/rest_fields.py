@@ -4,7 +4,7 @@ An input has the same name in the API unless a table says otherwise. `RENAMED` g
 `discovery`'s notation: `a.b` a field of a message, `a[]` an element of a list, `a{}` a value of a map.
 `WITHOUT_FIELD` is the named list of inputs for which the API has no field, each with its reason; it covers all
 that lies below. Source of both: how the Terraform google-beta provider (which pulumi-gcp bridges) fills the
-requests of each resource, read 2026-12-01. `discovery.unused_entries` finds entries that no plan needs.
+requests of each resource, read 2026-12-01. `discovery.unused_entries` finds reasons that no plan needs, `lost_entries` places that the API has not.
 """
 
 from __future__ import annotations
@@ -111,12 +111,10 @@ _CLIENT_SIDE: Final = "only the provider acts on it: it decides what a delete do
 WITHOUT_FIELD: Final[dict[str, dict[str, str]]] = {
     "gcp:projects/service:Service": {
         "disableOnDestroy": _CLIENT_SIDE,
-        "disableDependentServices": "an argument of the disable request, not part of the service",
     },
     "gcp:compute/previewFeature:PreviewFeature": {"project": _IN_PATH},
     "gcp:compute/network:Network": {
         "project": _IN_PATH,
-        "deleteDefaultRoutesOnCreate": "the provider deletes the routes in a second request",
     },
     "gcp:compute/subnetwork:Subnetwork": {"project": _IN_PATH},
     "gcp:compute/firewall:Firewall": {"project": _IN_PATH},

@@ -98,10 +98,18 @@ def test_values_that_nobody_knows_yet_are_judged_by_their_place(value):
     assert paths(NODE_POOL, {"nodeCont": value}) == ["nodeCont"]
 
 
-def test_table_entries_that_no_plan_needs_are_listed():
+def test_reasons_that_no_plan_needs_are_listed():
     unused = discovery.unused_entries([(NODE_POOL, A_TPU_POOL)])
-    assert f"{NODE_POOL} nodeConfig" not in unused
-    assert f"{CLUSTER} minMasterVersion" in unused
+    assert unused == [f"{NODE_POOL} project"]
+
+
+def test_every_place_of_a_renamed_input_is_in_googles_api():
+    assert discovery.lost_entries() == []
+
+
+def test_a_place_that_the_api_has_not_is_found(monkeypatch):
+    monkeypatch.setitem(discovery.RENAMED, POLICY, {"workloadPolicy": "workloadPolicies"})
+    assert discovery.lost_entries() == [f"{POLICY} workloadPolicy"]
 
 
 def test_a_type_without_a_rest_message_is_named():
