@@ -17,7 +17,7 @@ from pathlib import Path
 from simulator.toolchain import golang, machine
 from simulator.toolchain.cache import Cache
 from simulator.toolchain.errors import ToolchainError
-from simulator.toolchain.process import CommandFailed, run_logged
+from simulator.toolchain.process import CommandFailed, die_with_parent, run_logged
 from simulator.toolchain.programs import MODULES, Copied, Program, folder_name
 
 Say = Callable[[str], None]
@@ -150,7 +150,13 @@ class _Prefetch:
                 return
             quiet = subprocess.DEVNULL
             self._running = subprocess.Popen(
-                command, cwd=folder, env=dict(self._env), stdin=quiet, stdout=quiet, stderr=quiet
+                command,
+                cwd=folder,
+                env=dict(self._env),
+                stdin=quiet,
+                stdout=quiet,
+                stderr=quiet,
+                preexec_fn=die_with_parent,  # noqa: PLW1509 - one system call, no lock
             )
             self._running.wait()
 

@@ -4,6 +4,7 @@ Owns the command's whole process group: it ends with us, however we end. Refuses
 unless it fails; then the last lines come with the error.
 """
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -39,7 +40,7 @@ class CommandFailed(Exception):
         return f"{how}{hint}; the last lines of {self.log}:\n{lines}"
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
     """In the child: ends it when we are killed without a chance to end it ourselves."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -67,7 +68,7 @@ def run_logged(
             env=dict(env),
             cwd=cwd,
             start_new_session=True,
-            preexec_fn=_die_with_parent,  # noqa: PLW1509 - one system call, no lock
+            preexec_fn=die_with_parent,  # noqa: PLW1509 - one system call, no lock
         )
         try:
             while True:
@@ -80,7 +81,8 @@ def run_logged(
                         said = now
                         heartbeat(now - started)
         except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it ended in this very moment
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             raise
     if status:

@@ -44,6 +44,8 @@ build)
     line=0
     while [ "$line" -lt 100 ]; do echo "compiler line $line"; line=$((line + 1)); done
     exit 1 ;;
+  "wait for the downloads")
+    while [ "$(grep -c ^list "$home/calls")" -lt 4 ]; do sleep 0.02; done ;;
   hang)
     echo half > "$2"
     echo $$ > "$home/hanging"
@@ -178,6 +180,19 @@ def test_go_sees_our_settings_and_none_of_the_persons(environ: dict[str, str], g
     }
     assert "-modcacherw" in seen["GOFLAGS"]
     assert "vendor" not in seen["GOFLAGS"]
+
+
+def test_later_modules_are_downloaded_while_the_first_is_built(environ: dict[str, str], go: FakeGo) -> None:
+    go.tell("kube-apiserver", "wait for the downloads")
+    ensure(quiet, environ)
+    before_the_second = go.calls()[
+        : [call[-1].endswith("kube-controller-manager") for call in go.calls()].index(True)
+    ]
+    listed = {call[-1] for call in before_the_second if call[0] == "list"}
+    first_module = {
+        program.package for program in PROGRAMS if program.module_folder == PROGRAMS[0].module_folder
+    }
+    assert listed == {program.package for program in PROGRAMS} - first_module
 
 
 def test_the_providers_schema_gets_our_version(environ: dict[str, str], go: FakeGo) -> None:
