@@ -1,7 +1,7 @@
 """`python -m simulator.slice_controller <flags of the manifest>`: the stand-in as its pod runs it.
 
-Reads the service account that a pod has, serves probes at once, webhooks when the certificates are in place, and
-reconciles when it leads. Ends with 0 on SIGTERM or SIGINT, with 1 when it loses the lead, with 2 on wrong flags.
+Reads --kubeconfig or KUBECONFIG, else the service account that a pod has; serves probes at once, webhooks when the
+certificates are in place, and reconciles when it leads. Ends with 0 on SIGTERM or SIGINT, with 1 when it loses the lead, with 2 on wrong flags.
 """
 
 from __future__ import annotations
@@ -126,7 +126,9 @@ def main(arguments: Sequence[str]) -> int:
     for noisy in ("urllib3", "kubernetes"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     namespace = _NAMESPACE_FILE.read_text().strip() if _NAMESPACE_FILE.exists() else NAMESPACE
-    program = Program(Api.in_cluster(), given, scale, namespace=namespace)
+    kubeconfig = given.kubeconfig or os.environ.get("KUBECONFIG")
+    api = Api.from_kubeconfig(kubeconfig) if kubeconfig else Api.in_cluster()
+    program = Program(api, given, scale, namespace=namespace)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: program.ended.set())
     log.info("starting, timers divided by %g", scale)

@@ -39,6 +39,8 @@ class Flags:
     healthy_values: tuple[str, ...]
     gates: Mapping[str, bool]
     verbosity: int
+    kubeconfig: str
+    """Empty: KUBECONFIG in the environment, else what a pod has."""
 
 
 def duration(text: str) -> float:
@@ -106,6 +108,7 @@ _FLAGS: dict[str, tuple[Callable[[str], Any], str]] = {
     "default-slice-health-node-affinity": (health_affinity, "HEALTHY_AND_DEGRADED"),
     "feature-gates": (feature_gates, ""),
     "zap-log-level": (verbosity, "info"),
+    "kubeconfig": (str, ""),
     # Accepted and without effect here: they tune Go's servers, logs and clients.
     "metrics-secure": (boolean, "true"),
     "enable-http2": (boolean, "false"),
@@ -153,4 +156,5 @@ def parse(arguments: Sequence[str]) -> Flags:
         healthy_values=values["default-slice-health-node-affinity"],
         gates=values["feature-gates"],
         verbosity=values["zap-log-level"],
+        kubeconfig=values["kubeconfig"],
     )

@@ -52,7 +52,8 @@ class Leadership:
 
     def stop(self) -> None:
         self._stopping.set()
-        self._thread.join(5)
+        if self._thread.is_alive():
+            self._thread.join(5)
         if self._leading:
             try:
                 lease = self._api.get(f"{self._collection}/{LEASE}")

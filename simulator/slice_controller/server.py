@@ -172,7 +172,8 @@ class WebhookServer:
                     request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                     wrapped = context.wrap_socket(request, server_side=True)
                 except OSError as error:
-                    log.info("TLS handshake with %s failed: %s", client_address, error)
+                    # Whoever only looks whether the port is open ends here too, several times a second.
+                    log.debug("TLS handshake with %s failed: %s", client_address, error)
                     self.shutdown_request(request)
                     return
                 super().process_request_thread(wrapped, client_address)
