@@ -87,7 +87,9 @@ def _toolchain(found: Mapping[str, Path], installed: official.OfficialPulumi | N
         programs |= installed.programs
         pulumi_version = installed.version
     else:
-        programs["pulumi-language-python-exec"] = found["pulumi"] / "pulumi-language-python-exec"
+        programs["pulumi-language-python-exec"] = (
+            found["pulumi-language-python"] / "pulumi-language-python-exec"
+        )
         pulumi_version = next(program.version for program in PROGRAMS if program.name == "pulumi")
     controllers = ("kueue", "jobset", "lws")
     return Toolchain(

@@ -84,9 +84,8 @@ class Builder:
         return [([str(self._go), "list", "-e", "-deps", *names], MODULES / folder) for folder, names in later]
 
     def _build_one(self, program: Program, step: str) -> None:
-        source = self._work / program.name / "module"
+        source = self._workspace(program, program.module_folder)
         made = self._work / program.name / "made"
-        shutil.copytree(MODULES / program.module_folder, source)
         made.mkdir()
         log = self._cache.logs / f"{program.name}.log"
         log.write_text("", encoding="utf-8")
@@ -114,9 +113,17 @@ class Builder:
                 "place, `make clean-cache` starts afresh."
             ) from error
         for copied in program.copies:
-            _place(self._module(copied, source, log) / copied.source, made / copied.target)
+            selecting = self._workspace(program, copied.selected_by or program.module_folder)
+            _place(self._module(copied, selecting, log) / copied.source, made / copied.target)
         self._cache.publish(made, folder_name(program, self._platform))
         shutil.rmtree(self._work / program.name)
+
+    def _workspace(self, program: Program, module_folder: str) -> Path:
+        """A copy of a module's folder that Go may write to."""
+        copy = self._work / program.name / module_folder
+        if not copy.exists():
+            shutil.copytree(MODULES / module_folder, copy)
+        return copy
 
     def _module(self, copied: Copied, source: Path, log: Path) -> Path:
         """The folder of a module of the build, downloaded if it is not there yet."""

@@ -26,6 +26,8 @@ class Copied:
     """Where it is in the module."""
     target: str
     """Where it goes, in the program's folder."""
+    selected_by: str = ""
+    """The folder here whose go.mod selects the module's version, where that is not the program's own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,13 +148,6 @@ PROGRAMS: tuple[Program, ...] = (
         package=f"{_PULUMI}/pkg/v3/cmd/pulumi",
         expected_seconds=230,
         sets=((f"{_PULUMI}/sdk/v3/go/common/version.Version", f"v{versions.PULUMI}"),),
-        copies=(
-            Copied(
-                module=f"{_PULUMI}/sdk/v3",
-                source="python/cmd/pulumi-language-python-exec",
-                target="pulumi-language-python-exec",
-            ),
-        ),
     ),
     Program(
         name="pulumi-language-python",
@@ -161,6 +156,15 @@ PROGRAMS: tuple[Program, ...] = (
         package=f"{_PULUMI}/sdk/v3/python/cmd/pulumi-language-python",
         expected_seconds=29,
         sets=((f"{_PULUMI}/sdk/v3/go/common/version.Version", f"v{versions.PULUMI_LANGUAGE_HOST}"),),
+        copies=(
+            # It looks for its executor in its own folder. The executor is the engine's, which knows newer SDKs.
+            Copied(
+                module=f"{_PULUMI}/sdk/v3",
+                source="python/cmd/pulumi-language-python-exec",
+                target="pulumi-language-python-exec",
+                selected_by="pulumi",
+            ),
+        ),
     ),
     _controller("lws", versions.LWS, "sigs.k8s.io/lws/cmd", "config/crd/bases", "lws", 152),
 )
@@ -172,12 +176,18 @@ OFFICIAL_PULUMI_REPLACES = frozenset({"pulumi", "pulumi-language-python"})
 
 def folder_name(program: Program, platform: str, modules: Path = MODULES) -> str:
     """The program's folder in the cache: name, version, and the key over all that decides its bytes."""
-    files = sorted(path for path in (modules / program.module_folder).iterdir() if path.is_file())
+    folders = {
+        program.module_folder,
+        *(copied.selected_by for copied in program.copies if copied.selected_by),
+    }
+    files = [
+        path for folder in sorted(folders) for path in sorted((modules / folder).iterdir()) if path.is_file()
+    ]
     decides = {
         "recipe": RECIPE,
         "platform": platform,
         "program": {key: value for key, value in asdict(program).items() if key != "expected_seconds"},
-        "files": {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files},
+        "files": [(path.name, hashlib.sha256(path.read_bytes()).hexdigest()) for path in files],
     }
     key = hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:12]
     return f"{program.name}-{program.version}-{key}"

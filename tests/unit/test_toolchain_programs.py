@@ -67,8 +67,8 @@ def test_a_module_imports_what_is_built_from_it(program: Program) -> None:
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
 def test_what_is_copied_comes_from_a_module_that_go_mod_selects(program: Program) -> None:
-    modules = {copied.module for copied in (*program.copies, *program.embeds)}
-    assert modules <= set(selected(program.module_folder))
+    for copied in (*program.copies, *program.embeds):
+        assert copied.module in selected(copied.selected_by or program.module_folder)
 
 
 @pytest.mark.parametrize("name", sorted(MODULE_OF))
@@ -104,6 +104,14 @@ def test_the_key_changes_with_each_file_of_the_module(modules: Path, name: str) 
         file.write("\n")
     assert folder_name(etcd, PLATFORM, modules) != before[0]
     assert folder_name(lws, PLATFORM, modules) == before[1]
+
+
+def test_the_key_changes_with_the_module_that_selects_what_is_copied(modules: Path) -> None:
+    host = by_name("pulumi-language-python")
+    before = folder_name(host, PLATFORM, modules)
+    with (modules / "pulumi" / "go.mod").open("a", encoding="utf-8") as file:
+        file.write("\n")
+    assert folder_name(host, PLATFORM, modules) != before
 
 
 @pytest.mark.parametrize(
