@@ -330,8 +330,12 @@ def test_a_slice_that_is_deleted_by_hand_is_made_anew(region: Region) -> None:
         lambda: "Slice has been deleted" in region.condition(name, "Evicted").get("message", ""),
         "the eviction",
     )
-    region.until_running(name, 4)
-    assert not before & {item["metadata"]["uid"] for item in region.slices(name)}
+
+    def is_new() -> bool:
+        uids = {item["metadata"]["uid"] for item in region.slices(name)}
+        return len(uids) == 2 and not uids & before and region.running(name, 4)
+
+    until(is_new, "two new Slices and 4 pods running on them")
 
 
 def test_a_killed_controller_comes_back_and_goes_on(region: Region) -> None:
