@@ -39,8 +39,8 @@ class Timing:
             initialization_retry=scaled(5.0, 0.5),
             activation_timeout=scaled(activation_timeout, 20.0),
             retry_delay=int(scaled(retry_delay, 1.0) + 0.5),
-            lease_duration=scaled(15.0, 8.0),
-            lease_renew_deadline=scaled(10.0, 6.0),
+            lease_duration=scaled(15.0, 10.0),
+            lease_renew_deadline=scaled(10.0, 8.0),
             lease_retry=scaled(2.0, 0.5),
         )
 
