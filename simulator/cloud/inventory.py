@@ -35,8 +35,8 @@ class Record:
     computed: dict[str, Any] = field(default_factory=dict)
     """What the cloud has chosen: numbers, addresses, hosts."""
     state: State = "CREATING"
-    is_answered: bool = False
-    """True once its creator has got the answer: from then on its name is taken."""
+    answered_at: float | None = None
+    """When its creator was answered (epoch seconds); from then on its name is taken."""
     error: str | None = None
     """Why it is in state ERROR."""
 

@@ -5,8 +5,9 @@ when its client dies, and an interrupted one goes on when this process comes bac
 inventory before the next begins.
 
 Whose name is it? A name is taken from the moment a create is accepted: a second create gets Google's 409. One case is
-kinder than Google: a create whose client never got its answer (engine killed, this process killed, time-out), tried
-again by the same stack with the same inputs, goes on with what it began. Google's own retry rule is that (`requestId`
+kinder than Google: a create whose client never got its answer (engine killed, this process killed, time-out), or got
+it so lately that it may not have been written down, tried again by the same stack with the same inputs, goes on with
+what it began. Google's own retry rule is that (`requestId`
 in the Compute API), but the real provider sends no such id and gets the 409; so this is `assumed`, and the knob
 `retriedCreates: conflict` gives the 409.
 """
@@ -29,6 +30,9 @@ from simulator.cloud.operations import OperationKind
 from simulator.cloud.region_file import Fault
 
 log = logging.getLogger(__name__)
+
+ANSWER_MAY_BE_LOST_SECONDS = 60.0
+"""An engine killed right after an answer has not saved it; Google keeps a `requestId` for sixty minutes."""
 
 
 @dataclass
@@ -89,7 +93,7 @@ class Lifecycle:
                 record.state = "CREATING"
                 self._start(record, self._provision(kind, record))
         await self._wait(kind, record, fault, stop)
-        record.is_answered = True
+        record.answered_at = time.time()
         self._cloud.inventory.save()
         return record
 
@@ -138,7 +142,7 @@ class Lifecycle:
         record = self._cloud.inventory.get(resource_id, kind.token)
         switch = self._cloud.inventory.switches.get(resource_id)
         if record is None and switch is not None and kind.is_switch:
-            return Record(switch.id, switch.type, "", switch.inputs, state="READY", is_answered=True)
+            return Record(switch.id, switch.type, "", switch.inputs, state="READY", answered_at=switch.since)
         return record
 
     def _accept(self, kind: Kind, place: Place, inputs: dict[str, Any], urn: str) -> Record:
@@ -154,10 +158,15 @@ class Lifecycle:
     def _is_own_retry(self, record: Record, kind: Kind, inputs: Mapping[str, Any], urn: str) -> bool:
         return (
             self._cloud.region.knobs.retried_creates == "adopt"
-            and not record.is_answered
+            and not self._is_settled(record)
             and record.state in ("CREATING", "READY", "ERROR")
             and (record.type, record.urn) == (kind.token, urn)
             and record.inputs == inputs
+        )
+
+    def _is_settled(self, record: Record) -> bool:
+        return (
+            record.answered_at is not None and time.time() - record.answered_at > ANSWER_MAY_BE_LOST_SECONDS
         )
 
     def _fault(self, operation: OperationKind, kind: Kind, resource_id: str) -> Fault | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -228,7 +229,7 @@ class Provider:
         if not kind.keeps_failed:
             raise ProviderRefusal(f"stopped waiting for {record.id}: context canceled")
         outputs = {**self._outputs(kind, record), "operation": f"operation-{record.id.rsplit('/', 1)[-1]}"}
-        record.is_answered = True
+        record.answered_at = time.time()
         self.cloud.inventory.save()
         return Answer(record.id, outputs, given.secrets | self._secrets(kind))
 

@@ -194,8 +194,8 @@ class Knobs(_Model):
     propagation_seconds: float = Field(default=0, ge=0)
     """How long after an API or a preview feature is switched on requests are still refused."""
     retried_creates: Literal["adopt", "conflict"] = "adopt"
-    """A create whose client went away before the answer, tried again by the same stack: go on with it, or answer
-    409 as Google answers the real provider."""
+    """A create whose client went away before it could keep the answer, tried again by the same stack: go on with it,
+    or answer 409 as Google answers the real provider."""
 
 
 class RegionFile(_Model):

@@ -51,8 +51,9 @@ def document() -> dict:
 class FakeClusterSide:
     """Answers the files of the contract; `slices` are active on a pool as long as a test says so."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, pause_seconds: float = 0.005) -> None:
         self.root = root
+        self.pause_seconds = pause_seconds
         self.slices: dict[str, list[str]] = {}
         self.is_stuck = False
 
@@ -61,7 +62,7 @@ class FakeClusterSide:
             if not self.is_stuck:
                 for folder in self.root.glob("*/"):
                     self._answer(folder)
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(self.pause_seconds)
 
     def _answer(self, folder: Path) -> None:
         wanted = read_json(folder / "cluster.json")
@@ -76,8 +77,12 @@ class FakeClusterSide:
         names = {
             path.name.removesuffix(".json") for path in pools.glob("*.json") if ".status" not in path.name
         }
-        for name in names:
-            count = len(read_json(pools / f"{name}.json")["hosts"])
+        for name in list(names):
+            pool = read_json(pools / f"{name}.json")
+            if pool is None:  # removed since
+                names.discard(name)
+                continue
+            count = len(pool["hosts"])
             answer = {"hostCount": count, "readyHostCount": count, "activeSlices": self.slices.get(name, [])}
             write_json(pools / f"{name}.status.json", answer)
         for path in pools.glob("*.status.json"):

@@ -8,7 +8,7 @@ import pytest
 
 from simulator.cloud.errors import Refusal
 from simulator.cloud.inventory import left_behind
-from simulator.cloud.lifecycle import HalfMade
+from simulator.cloud.lifecycle import ANSWER_MAY_BE_LOST_SECONDS, HalfMade
 from tests.fakes.cloud_region import (
     CLUSTER,
     NETWORK,
@@ -85,6 +85,15 @@ async def test_an_unanswered_create_is_nobody_elses(made):
     assert "Already exists" in await refusal_of(made.create("Cluster", CLUSTER, "another-logical-name"))
     other_inputs = {**CLUSTER, "enableShieldedNodes": True}
     assert "Already exists" in await refusal_of(made.create("Cluster", other_inputs))
+
+
+@in_region()
+async def test_an_answer_may_have_been_lost_only_for_a_little_while(made):
+    await made.apis()
+    await made.create("Network", NETWORK)
+    await made.create("Network", NETWORK)
+    record(made, "Network").answered_at -= ANSWER_MAY_BE_LOST_SECONDS + 1
+    assert "already exists" in await refusal_of(made.create("Network", NETWORK))
 
 
 def test_a_killed_process_goes_on_with_half_done_creates_when_it_comes_back(tmp_path):
