@@ -26,8 +26,6 @@ from simulator.toolchain import Toolchain
 START_DEADLINE_SECONDS = 60.0
 STOP_DEADLINE_SECONDS = 45.0
 POLL_SECONDS = 0.1
-LANGUAGE_HOST = "pulumi-language-python"
-"""It runs `pulumi-language-python-exec` from its own folder, and the two come from different modules."""
 DEFAULT_REGION_FILE = CHECKOUT / "simulator" / "regions" / "local.yaml"
 
 
@@ -51,10 +49,7 @@ def prepare_folder(region: RegionFolder, toolchain: Toolchain) -> None:
     for name, path in toolchain.programs.items():
         if path == toolchain.kubernetes_provider:
             continue  # on PATH the engine would take it from there, with a warning at each step
-        if name == LANGUAGE_HOST:
-            _copy(region.bin / name, path)
-        else:
-            _link(region.bin / name, path)
+        _link(region.bin / name, path)
     for name, path in toolchain.charts.items():
         _link(region.charts / name, path)
     plugin = region.pulumi_home / "plugins" / f"resource-kubernetes-v{versions.PULUMI_KUBERNETES}"
@@ -66,14 +61,6 @@ def prepare_folder(region: RegionFolder, toolchain: Toolchain) -> None:
         f'#!/bin/sh\nexec "{sys.executable}" -I -S "{script}" "{region.root}"\n',
         0o755,
     )
-
-
-def _copy(copy: Path, source: Path) -> None:
-    """A copy of a program that looks for its companions beside where it really lies."""
-    if copy.exists() and not copy.is_symlink() and copy.stat().st_size == source.stat().st_size:
-        return
-    copy.unlink(missing_ok=True)
-    write_atomically(copy, source.read_bytes(), 0o755)
 
 
 def _link(link: Path, target: Path) -> None:

@@ -92,6 +92,8 @@ class RegionFolder:
             "PULUMI_HOME": str(self.pulumi_home),
             "PULUMI_CONFIG_PASSPHRASE": "",
             "PULUMI_SKIP_UPDATE_CHECK": "true",
+            # The engine writes the whole state at every step; a backup of each would double that work.
+            "PULUMI_DIY_BACKEND_DISABLE_CHECKPOINT_BACKUPS": "true",
             "PULUMI_DEBUG_PROVIDERS": f"gcp:{cloud.get('port', 0)}",
             "KUBECONFIG": str(self.kubeconfig),
             "GOOGLE_APPLICATION_CREDENTIALS": "",
