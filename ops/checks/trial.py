@@ -77,6 +77,9 @@ class Trial:
             return [self._finding(f"Slices{occasion}", waited.look.seen, waited.look.misses, waited.seconds)]
         findings = self._formed(last, waited, occasion)
         if not waited.done:
+            if self._strayed:
+                misses = list(self._strayed.values())
+                findings.append(self._finding(f"placement{occasion}", "wrong hosts", misses, waited.seconds))
             return findings
         findings.append(self._placed(occasion))
         findings.append(self._counted(self._last or last, occasion))

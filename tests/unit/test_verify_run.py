@@ -136,6 +136,17 @@ def test_a_pod_on_a_host_of_no_slice_is_a_miss(cluster: FakeCluster) -> None:
     assert "ran on host-1-15, a host of no Slice" in run.reasons
 
 
+def test_a_pod_outside_of_its_slices_is_a_miss_also_when_the_rest_never_runs(cluster: FakeCluster) -> None:
+    def misplace(cluster: FakeCluster) -> None:
+        for pod in cluster.every(api.PODS):
+            pod["spec"]["nodeName"], pod["status"]["phase"] = "host-1-15", "Pending"
+
+    cluster.after_step = misplace
+    run = Run(cluster)
+    assert {f"{SUB}: pods Running", f"{SUB}: placement"} <= set(run.missed)
+    assert "was put on host-1-15, outside of its Slices" in run.reasons
+
+
 def test_a_broken_slice_label_on_a_host_is_a_miss_and_says_which_host(cluster: FakeCluster) -> None:
     def relabel(cluster: FakeCluster) -> None:
         cluster.every(api.NODES)[0]["metadata"]["labels"][labels.TPU_SLICE] = "somebody-elses"
