@@ -98,11 +98,7 @@ def _slice_reservations(settings: Settings) -> Iterator[dict[str, Any]]:
         intervals[key] = pool.host_maintenance or "AS_NEEDED"
     for (project, name, machine_type), held in blocks.items():
         yield {
-            "name": name,
-            "project": project,
-            "zone": settings.zone,
-            "machineType": machine_type,
-            "sharedWith": [] if project == settings.project else [settings.project],
+            **_reservation(settings, project, name, machine_type),
             "maintenanceInterval": intervals[project, name, machine_type],
             "blocks": [
                 {"name": block, "subBlocks": _sub_blocks(list(dict.fromkeys(names)))}
@@ -126,14 +122,17 @@ def _multihost_reservations(settings: Settings) -> Iterator[dict[str, Any]]:
             key = (pool.reservation.project or settings.project, pool.reservation.name, pool.machine_type)
             hosts[key] += pool.host_count
     for (project, name, machine_type), count in hosts.items():
-        yield {
-            "name": name,
-            "project": project,
-            "zone": settings.zone,
-            "machineType": machine_type,
-            "sharedWith": [] if project == settings.project else [settings.project],
-            "hostCount": count,
-        }
+        yield {**_reservation(settings, project, name, machine_type), "hostCount": count}
+
+
+def _reservation(settings: Settings, project: str, name: str, machine_type: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "project": project,
+        "zone": settings.zone,
+        "machineType": machine_type,
+        "sharedWith": [] if project == settings.project else [settings.project],
+    }
 
 
 def _buckets(settings: Settings) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from facts import names
 from simulator.cloud.cloud import Cloud
-from simulator.cloud.errors import GoogleRefusal, Refusal, already_exists
+from simulator.cloud.errors import GoogleRefusal, Refusal, already_exists, invalid_value
 from simulator.cloud.inventory import Record
 from simulator.cloud.sdk_schema import Problem, ResourceSchema
 from simulator.cloud.wire import Unknown
@@ -115,6 +115,31 @@ class Kind:
     def import_id(self, resource_id: str, defaults: ProviderDefaults) -> str:
         """The full id for what a person types at `pulumi import`."""
         return resource_id.removeprefix(COMPUTE_ADDRESS).removeprefix(CONTAINER_ADDRESS)
+
+
+class ComputeKind(Kind):
+    """A resource of Compute Engine: global, or of a region if `scope` has `region`."""
+
+    api = "compute.googleapis.com"
+    collection: ClassVar[str]
+    """Its place in a path, such as `networks`."""
+
+    def place(self, inputs: Mapping[str, Any]) -> Place:
+        project, region, name = inputs["project"], inputs.get("region"), inputs["name"]
+        return Place(
+            f"projects/{project}/{self._where(region)}/{self.collection}/{name}", project, name, region
+        )
+
+    def import_id(self, resource_id: str, defaults: ProviderDefaults) -> str:
+        return reference(resource_id, str(defaults.project), self.collection, self._where(defaults.region))
+
+    def _where(self, region: str | None) -> str:
+        return f"regions/{region}" if "region" in self.scope else "global"
+
+    def admit(self, cloud: Cloud, place: Place, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        if place.location not in (None, cloud.region.region):
+            raise invalid_value("region", place.location, "Unknown region.")
+        return {"selfLink": COMPUTE_ADDRESS + place.id}
 
 
 def known(value: Any) -> Any:

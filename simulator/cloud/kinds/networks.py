@@ -20,10 +20,8 @@ from simulator.cloud.errors import GoogleRefusal, in_use, invalid_value
 from simulator.cloud.identifiers import now, numeric_id, opaque
 from simulator.cloud.inventory import Record
 from simulator.cloud.kinds.base import (
-    COMPUTE_ADDRESS,
-    Kind,
+    ComputeKind,
     Place,
-    ProviderDefaults,
     known,
     reference,
     require,
@@ -51,12 +49,12 @@ def users_of_network(cloud: Cloud, network_id: str) -> Iterator[Record]:
             yield record
 
 
-class NetworkKind(Kind):
+class NetworkKind(ComputeKind):
     """`gcp.compute.Network`."""
 
     token = NETWORK
     schema = ResourceSchema(Network, NetworkArgs)
-    api = "compute.googleapis.com"
+    collection = "networks"
     noun = "Network"
     # Compute API: a network without MTU gets 1460; the provider makes subnets automatically unless told not to.
     defaults = MappingProxyType(
@@ -75,10 +73,6 @@ class NetworkKind(Kind):
         }
     )
 
-    def place(self, inputs: Mapping[str, Any]) -> Place:
-        project, name = inputs["project"], inputs["name"]
-        return Place(f"projects/{project}/global/networks/{name}", project, name)
-
     def own_problems(self, inputs: Mapping[str, Any]) -> Iterator[Problem]:
         yield from super().own_problems(inputs)
         mtu = inputs.get("mtu")
@@ -88,23 +82,20 @@ class NetworkKind(Kind):
 
     def admit(self, cloud: Cloud, place: Place, inputs: Mapping[str, Any]) -> dict[str, Any]:
         number = numeric_id(place.id, now())
-        return {"selfLink": COMPUTE_ADDRESS + place.id, "networkId": number, "numericId": number}
+        return {**super().admit(cloud, place, inputs), "networkId": number, "numericId": number}
 
     def refuse_delete(self, cloud: Cloud, record: Record) -> None:
         user = next(users_of_network(cloud, record.id), None)
         if user is not None:
             raise in_use("network", record.id, user.id)
 
-    def import_id(self, resource_id: str, defaults: ProviderDefaults) -> str:
-        return reference(resource_id, str(defaults.project), "networks")
 
-
-class SubnetworkKind(Kind):
+class SubnetworkKind(ComputeKind):
     """`gcp.compute.Subnetwork`."""
 
     token = SUBNETWORK
     schema = ResourceSchema(Subnetwork, SubnetworkArgs)
-    api = "compute.googleapis.com"
+    collection = "subnetworks"
     noun = "Subnetwork"
     scope = ("project", "region")
     defaults = MappingProxyType(
@@ -123,10 +114,6 @@ class SubnetworkKind(Kind):
             "state": "READY",
         }
     )
-
-    def place(self, inputs: Mapping[str, Any]) -> Place:
-        project, region, name = inputs["project"], inputs["region"], inputs["name"]
-        return Place(f"projects/{project}/regions/{region}/subnetworks/{name}", project, name, region)
 
     def own_problems(self, inputs: Mapping[str, Any]) -> Iterator[Problem]:
         yield from super().own_problems(inputs)
@@ -150,13 +137,12 @@ class SubnetworkKind(Kind):
     def admit(self, cloud: Cloud, place: Place, inputs: Mapping[str, Any]) -> dict[str, Any]:
         network = reference(inputs["network"], place.project, "networks")
         require(cloud, network, NETWORK)
-        if place.location != cloud.region.region:
-            raise invalid_value("region", place.location, "Unknown region.")
+        computed = super().admit(cloud, place, inputs)
         _refuse_overlaps(cloud, place, network, inputs)
         _refuse_second_proxy_subnet(cloud, place, network, inputs)
         first = ipaddress.IPv4Network(inputs["ipCidrRange"])[1]
         return {
-            "selfLink": COMPUTE_ADDRESS + place.id,
+            **computed,
             "subnetworkId": int(numeric_id(place.id, now())[:15]),
             "gatewayAddress": str(first),
             "creationTimestamp": now(),
@@ -179,9 +165,6 @@ class SubnetworkKind(Kind):
             )
             if path == record.id:
                 raise in_use("subnetwork", record.id, user.id)
-
-    def import_id(self, resource_id: str, defaults: ProviderDefaults) -> str:
-        return reference(resource_id, str(defaults.project), "subnetworks", f"regions/{defaults.region}")
 
 
 def _ranges(inputs: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -229,12 +212,12 @@ def _refuse_second_proxy_subnet(cloud: Cloud, place: Place, network: str, inputs
             )
 
 
-class FirewallKind(Kind):
+class FirewallKind(ComputeKind):
     """`gcp.compute.Firewall`."""
 
     token = FIREWALL
     schema = ResourceSchema(Firewall, FirewallArgs)
-    api = "compute.googleapis.com"
+    collection = "firewalls"
     noun = "Firewall"
     defaults = MappingProxyType(
         {
@@ -246,10 +229,6 @@ class FirewallKind(Kind):
             "deletionPolicy": "DELETE",
         }
     )
-
-    def place(self, inputs: Mapping[str, Any]) -> Place:
-        project, name = inputs["project"], inputs["name"]
-        return Place(f"projects/{project}/global/firewalls/{name}", project, name)
 
     def own_problems(self, inputs: Mapping[str, Any]) -> Iterator[Problem]:
         yield from super().own_problems(inputs)
@@ -264,7 +243,4 @@ class FirewallKind(Kind):
 
     def admit(self, cloud: Cloud, place: Place, inputs: Mapping[str, Any]) -> dict[str, Any]:
         require(cloud, reference(inputs["network"], place.project, "networks"), NETWORK)
-        return {"selfLink": COMPUTE_ADDRESS + place.id, "creationTimestamp": now()}
-
-    def import_id(self, resource_id: str, defaults: ProviderDefaults) -> str:
-        return reference(resource_id, str(defaults.project), "firewalls")
+        return {**super().admit(cloud, place, inputs), "creationTimestamp": now()}

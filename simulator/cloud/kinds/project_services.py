@@ -16,7 +16,7 @@ from pulumi_gcp.projects.service import Service, ServiceArgs
 from simulator.cloud.cloud import SERVICE, Cloud
 from simulator.cloud.errors import GoogleRefusal
 from simulator.cloud.inventory import Record
-from simulator.cloud.kinds.base import COMPUTE_ADDRESS, Kind, Place, ProviderDefaults
+from simulator.cloud.kinds.base import ComputeKind, Kind, Place
 from simulator.cloud.sdk_schema import Problem, ResourceSchema
 
 KNOWN_APIS = frozenset(
@@ -105,24 +105,16 @@ def _uses(other: Record, service: Record) -> bool:
     return other.type.startswith(f"gcp:{family}/") and f"projects/{service.inputs['project']}/" in other.id
 
 
-class PreviewFeatureKind(Kind):
+class PreviewFeatureKind(ComputeKind):
     """`gcp.compute.PreviewFeature`: a Compute preview feature of a project."""
 
     token = "gcp:compute/previewFeature:PreviewFeature"  # noqa: S105 - a type token
     is_switch = True
     schema = ResourceSchema(PreviewFeature, PreviewFeatureArgs)
-    api = "compute.googleapis.com"
+    collection = "previewFeatures"
     noun = "PreviewFeature"
-
-    def place(self, inputs: Mapping[str, Any]) -> Place:
-        project, name = inputs["project"], inputs["name"]
-        return Place(f"projects/{project}/global/previewFeatures/{name}", project, name)
 
     def admit(self, cloud: Cloud, place: Place, inputs: Mapping[str, Any]) -> dict[str, Any]:
         if place.name not in KNOWN_PREVIEW_FEATURES:
             raise GoogleRefusal(f"The resource '{place.id}' was not found", 404, "notFound")
         return {}
-
-    def import_id(self, resource_id: str, defaults: ProviderDefaults) -> str:
-        path = resource_id.removeprefix(COMPUTE_ADDRESS)
-        return path if "/" in path else f"projects/{defaults.project}/global/previewFeatures/{path}"

@@ -14,11 +14,12 @@ from pulumi_gcp.compute.router import Router, RouterArgs
 from pulumi_gcp.compute.router_nat import RouterNat, RouterNatArgs
 
 from simulator.cloud.cloud import Cloud
-from simulator.cloud.errors import GoogleRefusal, Refusal, invalid_value
+from simulator.cloud.errors import GoogleRefusal, Refusal
 from simulator.cloud.identifiers import now
 from simulator.cloud.inventory import Record
 from simulator.cloud.kinds.base import (
     COMPUTE_ADDRESS,
+    ComputeKind,
     Kind,
     Place,
     ProviderDefaults,
@@ -33,19 +34,15 @@ ROUTER = "gcp:compute/router:Router"
 ROUTER_NAT = "gcp:compute/routerNat:RouterNat"
 
 
-class RouterKind(Kind):
+class RouterKind(ComputeKind):
     """`gcp.compute.Router`."""
 
     token = ROUTER
     schema = ResourceSchema(Router, RouterArgs)
-    api = "compute.googleapis.com"
+    collection = "routers"
     noun = "Router"
     scope = ("project", "region")
     defaults = MappingProxyType({"deletionPolicy": "DELETE"})
-
-    def place(self, inputs: Mapping[str, Any]) -> Place:
-        project, region, name = inputs["project"], inputs["region"], inputs["name"]
-        return Place(f"projects/{project}/regions/{region}/routers/{name}", project, name, region)
 
     def own_problems(self, inputs: Mapping[str, Any]) -> Iterator[Problem]:
         yield from super().own_problems(inputs)
@@ -54,17 +51,12 @@ class RouterKind(Kind):
 
     def admit(self, cloud: Cloud, place: Place, inputs: Mapping[str, Any]) -> dict[str, Any]:
         require(cloud, reference(inputs["network"], place.project, "networks"), NETWORK)
-        if place.location != cloud.region.region:
-            raise invalid_value("region", place.location, "Unknown region.")
-        return {"selfLink": COMPUTE_ADDRESS + place.id, "creationTimestamp": now()}
+        return {**super().admit(cloud, place, inputs), "creationTimestamp": now()}
 
     async def release(self, cloud: Cloud, record: Record) -> None:
         for nat in cloud.inventory.of_type(ROUTER_NAT):
             if _router_of(nat.inputs) == record.id:
                 cloud.inventory.remove(nat)
-
-    def import_id(self, resource_id: str, defaults: ProviderDefaults) -> str:
-        return reference(resource_id, str(defaults.project), "routers", f"regions/{defaults.region}")
 
 
 def _router_of(inputs: Mapping[str, Any]) -> str:

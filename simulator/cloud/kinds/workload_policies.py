@@ -15,9 +15,9 @@ from pulumi_gcp.compute.resource_policy import ResourcePolicy, ResourcePolicyArg
 from facts import tpu
 from facts.refusal import Refusal as BadTopology
 from simulator.cloud.cloud import Cloud
-from simulator.cloud.errors import GoogleRefusal, in_use, invalid_value
+from simulator.cloud.errors import GoogleRefusal, in_use
 from simulator.cloud.inventory import Record
-from simulator.cloud.kinds.base import COMPUTE_ADDRESS, Kind, Place, ProviderDefaults, reference
+from simulator.cloud.kinds.base import ComputeKind, Place, reference
 from simulator.cloud.sdk_schema import Problem, ResourceSchema
 
 RESOURCE_POLICY = "gcp:compute/resourcePolicy:ResourcePolicy"
@@ -31,19 +31,15 @@ _NOT_SIMULATED = (
 )
 
 
-class ResourcePolicyKind(Kind):
+class ResourcePolicyKind(ComputeKind):
     """`gcp.compute.ResourcePolicy` with a workload policy."""
 
     token = RESOURCE_POLICY
     schema = ResourceSchema(ResourcePolicy, ResourcePolicyArgs)
-    api = "compute.googleapis.com"
+    collection = "resourcePolicies"
     noun = "ResourcePolicy"
     scope = ("project", "region")
     defaults = MappingProxyType({"deletionPolicy": "DELETE"})
-
-    def place(self, inputs: Mapping[str, Any]) -> Place:
-        project, region, name = inputs["project"], inputs["region"], inputs["name"]
-        return Place(f"projects/{project}/regions/{region}/resourcePolicies/{name}", project, name, region)
 
     def own_problems(self, inputs: Mapping[str, Any]) -> Iterator[Problem]:
         yield from super().own_problems(inputs)
@@ -71,18 +67,13 @@ class ResourcePolicyKind(Kind):
                 yield Problem("workloadPolicy.acceleratorTopology", str(error))
 
     def admit(self, cloud: Cloud, place: Place, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        if place.location != cloud.region.region:
-            raise invalid_value("region", place.location, "Unknown region.")
         _refuse_second_of_topology(cloud, place, inputs["workloadPolicy"])
-        return {"selfLink": COMPUTE_ADDRESS + place.id}
+        return super().admit(cloud, place, inputs)
 
     def refuse_delete(self, cloud: Cloud, record: Record) -> None:
         for pool in cloud.inventory.of_type(NODE_POOL):
             if policy_of(cloud, pool.inputs) == record.id:
                 raise in_use("resource_policy", record.id, pool.id)
-
-    def import_id(self, resource_id: str, defaults: ProviderDefaults) -> str:
-        return reference(resource_id, str(defaults.project), "resourcePolicies", f"regions/{defaults.region}")
 
 
 def policy_of(cloud: Cloud, pool_inputs: Mapping[str, Any]) -> str | None:
