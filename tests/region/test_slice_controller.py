@@ -13,145 +13,14 @@ from typing import Any
 import pytest
 
 from facts import labels
-from simulator.addon import knobs
-from simulator.addon.knobs import Knobs, SliceKnobs
 from simulator.kube_api import Api, ApiException
 from tests.region.conftest import Checkout, until
+from tests.region.slices_at_work import JOBSETS, NAMESPACE, SLICES, Region, jobset, template
 
-NAMESPACE = "llm-d-pd-disaggregation"
-QUEUE = "lq"
-OURS = "/apis/accelerator.gke.io/v1beta1/slices"
-WORKLOADS = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{NAMESPACE}/workloads"
-JOBSETS = f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{NAMESPACE}/jobsets"
-GROUPS = f"/apis/leaderworkerset.x-k8s.io/v1/namespaces/{NAMESPACE}/leaderworkersets"
 DEPLOYMENT = (
     "/apis/apps/v1/namespaces/slice-controller-system/deployments/slice-controller-controller-manager"
 )
 ACCOUNT = "system:serviceaccount:slice-controller-system:slice-controller-controller-manager"
-
-
-def template(shape: str) -> dict[str, Any]:
-    chips = {"google.com/tpu": 4}
-    return {
-        "metadata": {"annotations": {labels.TPU_SLICE_TOPOLOGY: shape}},
-        "spec": {
-            "nodeSelector": {labels.TPU_ACCELERATOR: "tpu7x"},
-            "tolerations": [{"key": "google.com/tpu", "operator": "Exists", "effect": "NoSchedule"}],
-            "containers": [
-                {"name": "main", "image": "python:3.12", "resources": {"limits": chips, "requests": chips}}
-            ],
-        },
-    }
-
-
-def jobset(name: str, shape: str, replicas: int, hosts: int) -> dict[str, Any]:
-    """Names are short, so that a Slice's name ends in its index and a knob can tell replicas apart."""
-    pod = template(shape)
-    pod["spec"]["restartPolicy"] = "Never"
-    job = {"parallelism": hosts, "completions": hosts, "backoffLimit": 0, "template": pod}
-    return {
-        "apiVersion": "jobset.x-k8s.io/v1alpha2",
-        "kind": "JobSet",
-        "metadata": {
-            "name": name,
-            "namespace": NAMESPACE,
-            "labels": {labels.QUEUE_NAME: QUEUE, labels.PRIORITY_CLASS: "low-priority-1000"},
-        },
-        "spec": {"replicatedJobs": [{"name": "j", "replicas": replicas, "template": {"spec": job}}]},
-    }
-
-
-class Region:
-    """What a test asks of the cluster."""
-
-    def __init__(self, checkout: Checkout) -> None:
-        self.api = Api.from_kubeconfig(checkout.region / "kubeconfig")
-        self.folder = next(path for path in (checkout.region / "clusters").iterdir() if path.is_dir())
-        self._mine: list[str] = []
-
-    def submit(self, shape: str = "2x2x2", replicas: int = 1, hosts: int = 2) -> str:
-        name = f"t{secrets.token_hex(3)}"
-        self.api.create(JOBSETS, jobset(name, shape, replicas, hosts))
-        self._mine.append(f"{JOBSETS}/{name}")
-        return name
-
-    def submit_groups(self, size: int, shape: str) -> str:
-        name = f"g{secrets.token_hex(3)}"
-        body = {
-            "apiVersion": "leaderworkerset.x-k8s.io/v1",
-            "kind": "LeaderWorkerSet",
-            "metadata": {"name": name, "namespace": NAMESPACE, "labels": {labels.QUEUE_NAME: QUEUE}},
-            "spec": {
-                "replicas": 2,
-                "leaderWorkerTemplate": {
-                    "size": size,
-                    "leaderTemplate": template(shape),
-                    "workerTemplate": template(shape),
-                },
-            },
-        }
-        self.api.create(GROUPS, body)
-        self._mine.append(f"{GROUPS}/{name}")
-        return name
-
-    def knobs(self, **slice_knobs: Any) -> None:
-        """What happens to Slices from now on; without arguments nothing out of the ordinary."""
-        wanted = Knobs(slices=(SliceKnobs(**slice_knobs),)) if slice_knobs else Knobs()
-        knobs.write(self.folder, wanted)
-
-    def workload(self, name: str) -> dict[str, Any] | None:
-        items = self.api.get(WORKLOADS)["items"]
-        return next((item for item in items if item["metadata"]["name"].startswith(f"jobset-{name}-")), None)
-
-    def slices(self, name: str) -> list[dict[str, Any]]:
-        """The Slices of everything that the named object made."""
-        return [
-            item
-            for item in self.api.get(OURS)["items"]
-            if name in item["metadata"].get("annotations", {}).get(labels.SLICE_OWNER_NAME, "")
-        ]
-
-    def check(self, name: str) -> dict[str, Any]:
-        found = (self.workload(name) or {}).get("status", {}).get("admissionChecks") or [{}]
-        return dict(found[0])
-
-    def condition(self, name: str, kind: str) -> dict[str, Any]:
-        """A condition of its Workload; empty where there is none yet."""
-        found = ((self.workload(name) or {}).get("status") or {}).get("conditions") or []
-        return dict(next((item for item in found if item["type"] == kind), {}))
-
-    def pods(self, label: str, name: str) -> list[dict[str, Any]]:
-        return list(
-            self.api.get(f"/api/v1/namespaces/{NAMESPACE}/pods", labelSelector=f"{label}={name}")["items"]
-        )
-
-    def running(self, name: str, count: int) -> bool:
-        phases = [pod["status"].get("phase") for pod in self.pods(labels.JOBSET_NAME, name)]
-        return phases == ["Running"] * count
-
-    def until_running(self, name: str, count: int) -> None:
-        until(lambda: self.running(name, count), f"{count} pods of {name} running: {self.check(name)}")
-
-    def clean(self) -> None:
-        self.knobs()
-        for path in self._mine:
-            try:
-                self.api.delete(path, {"propagationPolicy": "Background"})
-            except ApiException as error:
-                if error.status != 404:
-                    raise
-        names = [path.rpartition("/")[2] for path in self._mine]
-        until(lambda: not any(self.slices(name) for name in names), f"the Slices of {names} gone")
-        until(
-            lambda: (
-                not any(
-                    name in item["metadata"]["name"]
-                    for name in names
-                    for item in self.api.get(WORKLOADS)["items"]
-                )
-            ),
-            f"the Workloads of {names} gone",
-        )
 
 
 @pytest.fixture(scope="module")
@@ -165,7 +34,6 @@ def region(cluster: Region) -> Iterator[Region]:
         yield cluster
     finally:
         cluster.clean()
-        cluster._mine.clear()
 
 
 def leaves(fields: dict[str, Any], path: str = "") -> Iterator[str]:
@@ -325,7 +193,7 @@ def test_a_slice_that_is_deleted_by_hand_is_made_anew(region: Region) -> None:
     name = region.submit(replicas=2)
     region.until_running(name, 4)
     before = {item["metadata"]["uid"] for item in region.slices(name)}
-    region.api.delete(f"{OURS}/{region.slices(name)[0]['metadata']['name']}")
+    region.api.delete(f"{SLICES}/{region.slices(name)[0]['metadata']['name']}")
     until(
         lambda: "Slice has been deleted" in region.condition(name, "Evicted").get("message", ""),
         "the eviction",
