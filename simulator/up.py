@@ -62,12 +62,13 @@ def settings_of(stack: str) -> settings.Settings:
 def up(region: RegionFolder, stack: str, options: StartOptions | None = None) -> None:
     """Bring `stack` up on this machine. Raises UpError, RegionError, EngineError or ToolchainError."""
     started = time.monotonic()
-    settings_of(stack)  # a wrong settings file is told in a second, before anything is built or started
+    wanted = settings_of(stack)  # a wrong file is told in a second, before anything is built or started
     _refuse_another_stack(region, stack)
     say(f"make up: stack {stack}, region in {region.root}")
     toolchain = ensure(say)
     lifecycle.prepare_folder(region, toolchain)
     region_file = region_file_of(region, stack)
+    _refuse_what_the_region_lacks(wanted, region_file)
     options = dataclasses.replace(options or StartOptions(), region_file=region_file)
     begun = time.monotonic()
     if lifecycle.start(region, options):
@@ -145,6 +146,19 @@ def _refuse_another_stack(region: RegionFolder, stack: str) -> None:
             f"stack {present} is up on this checkout's region, and a region runs one stack: "
             f"`make down` first, or run {stack} from another checkout."
         )
+
+
+def _refuse_what_the_region_lacks(wanted: settings.Settings, region_file: Path) -> None:
+    # Heavy imports (they take seconds), only where a region is used.
+    from simulator.cloud import region_file as region_files
+    from simulator.cloud.shortfalls import shortfalls
+
+    try:
+        found = shortfalls(wanted, region_files.load(region_file))
+    except region_files.RegionFileError as error:
+        raise UpError(str(error)) from error
+    if found:
+        raise UpError("\n".join([f"{_readable(region_file)} has not what this stack asks for:", *found]))
 
 
 def _inventory_leftovers(region: RegionFolder) -> list[str]:
