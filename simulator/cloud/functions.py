@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from facts.gke import GkeVersion
-from simulator.cloud import reservation_functions
+from simulator.cloud import cluster_functions, reservation_functions
 from simulator.cloud.cloud import Cloud
 from simulator.cloud.errors import ProviderRefusal, not_found
 from simulator.cloud.kinds.base import ProviderDefaults
@@ -57,8 +57,8 @@ def _client_config(cloud: Cloud, arguments: Mapping[str, Any], defaults: Provide
         "project": defaults.project or "",
         "region": defaults.region or "",
         "zone": defaults.zone or "",
-        # There is no account to speak for: the text cannot be taken for a token.
-        "accessToken": "the-simulated-region-has-no-access-token",
+        # There is no account to speak for, and nobody must send a token of the region to Google.
+        "accessToken": "",
         "defaultLabels": {},
     }
 
@@ -119,4 +119,5 @@ FUNCTIONS: Mapping[str, Function] = {
     "gcp:compute/getReservationBlock:getReservationBlock": reservation_functions.block,
     "gcp:compute/getReservationSubBlock:getReservationSubBlock": reservation_functions.sub_block,
     "gcp:container/getEngineVersions:getEngineVersions": _engine_versions,
+    "gcp:container/getCluster:getCluster": cluster_functions.cluster,
 }

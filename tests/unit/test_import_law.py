@@ -9,15 +9,27 @@ import pytest
 
 STANDARD_LIBRARY = frozenset(sys.stdlib_module_names)
 OURS = frozenset(
-    {"facts", "settings", "preflight", "components", "ops", "simulator", "planner", "policy", "bench"}
+    {
+        "facts",
+        "settings",
+        "preflight",
+        "livechecks",
+        "components",
+        "ops",
+        "simulator",
+        "planner",
+        "policy",
+        "bench",
+    }
 )
 
 LAW = {
     "facts": {"facts"},
     "settings": {"facts", "preflight"},
     "preflight": {"facts", "settings", "preflight"},
+    "livechecks": {"facts", "settings", "livechecks"},
     "components": {"facts", "components"},
-    "__main__": {"facts", "settings", "components"},
+    "__main__": {"facts", "settings", "livechecks", "components"},
     "ops": {"facts", "settings", "preflight", "ops"},
     "simulator": {"facts", "settings", "preflight", "simulator"},
 }
@@ -99,6 +111,7 @@ def test_what_runs_before_the_environment_needs_the_standard_library_only(
         ("components", "from simulator.cloud import cloud", ["simulator"]),
         ("ops", "def late():\n    import simulator.cluster", ["simulator"]),
         ("ops", "import importlib\nimportlib.import_module('simulator')", ["simulator"]),
+        ("livechecks", "from simulator.cloud import cloud\nimport ops.render", ["ops", "simulator"]),
         ("simulator", "from components.network import Network", ["components"]),
         ("facts", "from settings import Settings", ["settings"]),
         ("components", "from . import network\nfrom facts import tpu\nimport pulumi", []),
