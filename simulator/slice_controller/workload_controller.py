@@ -31,10 +31,15 @@ UPDATE_MANAGER = "manager"
 """Field manager of the finalizer, as the real controller's: the name of its program."""
 
 _CONFLICT_RETRY_SECONDS = 0.05
+_WORKERS_WITH_RETRY = 4
 
 
 class WorkloadController:
-    """One worker, as in the real controller: two Workloads never race for one partition."""
+    """Keeps the Slices of all Workloads.
+
+    One worker where it looks for used partitions itself: two Workloads must not race for one. With the retry gate GKE
+    looks, and several Workloads are served side by side.
+    """
 
     def __init__(
         self,
@@ -51,17 +56,21 @@ class WorkloadController:
         self._workloads = Informer(api, COLLECTION)
         self._nodes = Informer(api, "/api/v1/nodes")
         self._slices = Informer(api, slices.COLLECTION, indexes={"owner": _owner_keys})
-        self._controller = Controller("workload", self.reconcile)
+        workers = _WORKERS_WITH_RETRY if policy.retry_on_failure else 1
+        self._controller = Controller("workload", self.reconcile, workers=workers)
         self._controller.watch(self._workloads)
         for informer in (self._checks, self._nodes, self._slices):
             self._controller.watch(informer, lambda _: ())
         self._slices.subscribe(self._slice_changed)
 
     def start(self) -> None:
+        self._recorder.start()
         self._controller.start()
 
     def stop(self) -> bool:
-        return self._controller.stop()
+        ended = self._controller.stop()
+        self._recorder.stop()
+        return ended
 
     def _slice_changed(self, old: Object | None, new: Object | None) -> None:
         """Changes of one Workload's Slices are answered together; a new Slice says nothing yet."""

@@ -192,7 +192,10 @@ class World:
 
     def reconcile(self):
         self.api.calls.clear()
-        return self.controller.reconcile("ns/wl")
+        try:
+            return self.controller.reconcile("ns/wl")
+        finally:
+            self.controller._recorder.write_waiting()
 
     def check(self):
         return self.api.objects[WORKLOAD]["status"]["admissionChecks"][-1]
@@ -210,8 +213,8 @@ def test_the_finalizer_comes_first_and_slices_with_the_next_look():
     assert world.api.verbs() == [
         ("create", SLICES),
         ("create", SLICES),
-        ("create", "/api/v1/namespaces/ns/events"),
         ("apply", WORKLOAD),
+        ("create", "/api/v1/namespaces/ns/events"),
     ]
     assert world.check()["message"] == "Slices are in states: 2 CREATED"
     assert world.api.events() == [
@@ -435,3 +438,24 @@ def test_a_changed_slice_wakes_its_workload_and_a_new_one_does_not():
     world.put_slice("fresh", "ACTIVATING")
     assert "ns/wl" in queue._due
     assert slices.owner_key({"metadata": {"name": "by-hand"}}) is None
+
+
+def test_an_event_that_cannot_be_written_holds_up_nothing():
+    world = World()
+    world.api.refusals["create", "/api/v1/namespaces/ns/events"] = refusal(
+        403, "the namespace is being terminated"
+    )
+    world.put_slice("ns-wl-ps-0", "ACTIVE", "True")
+    world.reconcile()
+    assert world.check()["state"] == "Ready"
+
+
+def test_the_same_event_again_raises_a_count():
+    counted = []
+    world = World()
+    world.api.merge_patch = lambda path, body, **query: counted.append((path, body["count"]))
+    for _ in range(3):
+        world.controller._recorder.warning(world.api.objects[WORKLOAD], "FailedCreateSlice", "no")
+    world.controller._recorder.write_waiting()
+    assert len(world.api.events()) == 1
+    assert [count for _, count in counted] == [2, 3]
