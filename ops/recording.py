@@ -5,6 +5,7 @@ a second registration of one URN replace the first in silence, and spell nested 
 Refuses duplicate URNs, and resources of ours that would fall back to a default provider.
 """
 
+import json
 import logging
 import runpy
 import sys
@@ -180,9 +181,21 @@ def record(
         )
     )
     settings.set_root_resource(None)  # type: ignore[arg-type]
-    pulumi.runtime.set_all_config(dict(config), secret_keys or [])
+    pulumi.runtime.set_all_config(_unasked(config), secret_keys or [])
     _sync_await(stack.run_in_stack(program or run_program))
     return recording
+
+
+def _unasked(config: Mapping[str, str]) -> dict[str, str]:
+    """The config with live checks off: a plan must not depend on what a cloud answers."""
+    key = f"{PROJECT}:safety"
+    try:
+        safety = json.loads(config.get(key, "{}"))
+    except ValueError:
+        return dict(config)  # the settings refuse it
+    if not isinstance(safety, dict) or safety.get("liveChecks", True) is not True:
+        return dict(config)
+    return {**config, key: json.dumps({**safety, "liveChecks": False})}
 
 
 def run_program() -> None:
@@ -193,8 +206,9 @@ def run_program() -> None:
 
 
 def readable(message: struct_pb2.Struct) -> dict[str, Any]:
-    """A wire-format object as plain values."""
-    return {key: _readable(value) for key, value in sorted(message.fields.items())}
+    """A wire-format object as plain values, without its nulls: to the engine they are absent."""
+    found = {key: _readable(value) for key, value in sorted(message.fields.items())}
+    return {key: value for key, value in found.items() if value is not None}
 
 
 def _readable(value: struct_pb2.Value) -> Any:

@@ -15,7 +15,7 @@ from pathlib import Path
 from ops import stacks
 from ops.checks.interruption import Interrupted, Interruption
 from ops.checks.kubernetes_api import ApiRefusal, LiveCluster
-from ops.checks.plan import plan_for, run_name
+from ops.checks.plan import STEPS, plan_for, run_name
 from ops.checks.report import Report
 from ops.checks.verification import Options, Verification
 from ops.checks.waiting import Clock, Progress
@@ -36,6 +36,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--namespace", metavar="NAME", help="use the LocalQueue of this namespace (default: the first)"
+    )
+    parser.add_argument(
+        "--step",
+        action="append",
+        choices=sorted(STEPS.values()),
+        help="try only the workload of this step of the seed: 8 sub-slices, 9 the super-slice (default: both)",
     )
     parser.add_argument(
         "--timeout",
@@ -64,7 +70,8 @@ def run(arguments: argparse.Namespace) -> int:
     with Interruption() as interruption:
         try:
             settings = stacks.load_settings(arguments.stack, arguments.config_file)
-            plan = plan_for(settings, namespace=arguments.namespace, run=run_name())
+            steps = arguments.step or STEPS.values()
+            plan = plan_for(settings, namespace=arguments.namespace, run=run_name(), steps=steps)
             kubeconfig = arguments.kubeconfig or stacks.read_kubeconfig(arguments.stack)
             cluster = LiveCluster.from_kubeconfig(kubeconfig)
             version = cluster.version()

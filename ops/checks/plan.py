@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import socket
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -65,11 +66,18 @@ def run_is_dead(run: str) -> bool:
     return False
 
 
-def plan_for(settings: Settings, *, namespace: str | None, run: str) -> Plan:
-    """The plan of a stack; `namespace` picks one of its local queues, else the first is used."""
+def plan_for(
+    settings: Settings, *, namespace: str | None, run: str, steps: Collection[str] = STEPS.values()
+) -> Plan:
+    """The plan of a stack; `namespace` picks one of its local queues, else the first is used.
+
+    Of the workloads only those of `steps` are in it.
+    """
     queue = _local_queue(settings, namespace)
     jobsets, not_applicable = [], []
     for name, step in STEPS.items():
+        if step not in steps:
+            continue
         jobset = SliceJobSet.from_file(
             MANIFESTS / f"{name}.yaml", namespace=queue[0], local_queue=queue[1], run=run
         )

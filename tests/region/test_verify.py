@@ -154,9 +154,10 @@ def test_a_pod_of_the_jobset_on_a_host_outside_of_its_slices_makes_it_fail(
         region.kubectl("delete", "pod", "-n", NAMESPACE, "stray", "--ignore-not-found", "--wait=true")
     assert told["exitCode"] == 1
     assert f"pod stray was put on {host}, outside of its Slices" in reasons(told)
-    assert [item["what"] for item in told["left"]] == [f"Pod {NAMESPACE}/stray"], (
-        "verify removes what it made, no more"
+    assert f"Pod {NAMESPACE}/stray" in [item["what"] for item in told["left"]], (
+        "verify removes only what it made"
     )
+    until(lambda: not region.remains(), "the rest goes with the last pod", 120)
 
 
 def test_a_slice_that_never_forms_is_a_miss_in_the_add_ons_and_kueues_words_and_is_removed(

@@ -21,10 +21,18 @@ NAMESPACE = "llm-d-pd-disaggregation"
 SUB, SUPER = "kueue-jobset-simple-subslicing", "kueue-jobset-simple-superslicing"
 
 
+CONFIG: dict[str, Any] = {
+    "gcp:project": "example-project",
+    "tpu-slices:zone": "us-central1-ai1a",
+    "tpu-slices:slicePools": [
+        {"name": "tpu7-pool", "cubes": 2, "reservation": {"name": "res-a", "block": "block-0"}}
+    ],
+}
+
+
 def make_plan(*, cubes: int = 2, **config: Any) -> Plan:
-    pool = {"name": "tpu7-pool", "cubes": cubes, "reservation": {"name": "res-a", "block": "block-0"}}
-    given = {"gcp:project": "example-project", "tpu-slices:zone": "us-central1-ai1a"}
-    loaded = settings.load({**given, "tpu-slices:slicePools": [pool], **config})
+    pool = {**CONFIG["tpu-slices:slicePools"][0], "cubes": cubes}
+    loaded = settings.load({**CONFIG, "tpu-slices:slicePools": [pool], **config})
     return plan_for(loaded, namespace=None, run="here/1/now")
 
 
@@ -258,6 +266,13 @@ def test_a_stack_whose_own_serving_holds_a_cube_cannot_hold_the_super_slice_besi
     assert [jobset.name for jobset in plan.jobsets] == [SUB]
     assert "its own pdServing holds 16" in plan.not_applicable[0].reasons[0]
     assert len(make_plan(cubes=3, **serving).jobsets) == 2
+
+
+def test_one_step_can_be_tried_alone(cluster: FakeCluster) -> None:
+    plan = plan_for(settings.load(CONFIG), namespace=None, run="here/1/now", steps=["9"])
+    run = Run(cluster, plan)
+    assert run.exit_code == 0
+    assert {finding.step for finding in run.verification.findings} == {"5", "6", "7", "9", ""}
 
 
 def test_a_stack_without_slice_pools_is_asked_only_for_its_hosts_and_lws() -> None:
