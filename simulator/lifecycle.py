@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from facts import versions
+from simulator.chart_registry import port_of
 from simulator.files import read_json, write_atomically
+from simulator.public_names import PublicNames
 from simulator.region_folder import CHECKOUT, RegionFolder
 from simulator.supervisor import running_pid
 from simulator.toolchain import Toolchain
@@ -54,7 +56,17 @@ def prepare_folder(region: RegionFolder, toolchain: Toolchain) -> None:
         _link(region.charts / name, path)
     plugin = region.pulumi_home / "plugins" / f"resource-kubernetes-v{versions.PULUMI_KUBERNETES}"
     plugin.mkdir(parents=True, exist_ok=True)
-    _link(plugin / "pulumi-resource-kubernetes", toolchain.kubernetes_provider)
+    PublicNames(region.public_names).write_bundle(region.trusted_roots)
+    # The provider alone goes through the region's registry: charts that a stack takes from their published addresses
+    # are the same ones here, and a person's shell keeps its own way out.
+    write_atomically(
+        plugin / "pulumi-resource-kubernetes",
+        "#!/bin/sh\n"
+        f'export SSL_CERT_FILE="{region.trusted_roots}" HTTPS_PROXY="http://127.0.0.1:{port_of(region)}"\n'
+        "unset NO_PROXY no_proxy\n"
+        f'exec "{toolchain.kubernetes_provider}" "$@"\n',
+        0o755,
+    )
     script = CHECKOUT / "simulator" / "gke_gcloud_auth_plugin.py"
     write_atomically(
         region.bin / "gke-gcloud-auth-plugin",

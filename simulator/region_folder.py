@@ -77,6 +77,16 @@ class RegionFolder:
         """The engine's plugins and credentials: none of the person's own are touched."""
         return self.root / "pulumi-home"
 
+    @property
+    def public_names(self) -> Path:
+        """Certificates for names that the whole world trusts in the cloud."""
+        return self.root / "public-names"
+
+    @property
+    def trusted_roots(self) -> Path:
+        """The machine's roots and the region's authority for public names."""
+        return self.public_names / "bundle.pem"
+
     def environment(self) -> dict[str, str]:
         """What a person's shell needs to drive the region with `pulumi` and `kubectl`.
 
@@ -96,6 +106,8 @@ class RegionFolder:
             "PULUMI_DIY_BACKEND_DISABLE_CHECKPOINT_BACKUPS": "true",
             "PULUMI_DEBUG_PROVIDERS": f"gcp:{cloud.get('port', 0)}",
             "KUBECONFIG": str(self.kubeconfig),
+            # A kubeconfig with GKE's DNS endpoint names no authority: the world's own is trusted.
+            "SSL_CERT_FILE": str(self.trusted_roots),
             "GOOGLE_APPLICATION_CREDENTIALS": "",
             "GOOGLE_CREDENTIALS": "",
             "TPU_SLICES_REGION": str(self.root),

@@ -1,6 +1,6 @@
 """The supervisor of a region: the one process that a person starts, which starts and watches all others.
 
-It runs the simulated cloud and one process a cluster that the cloud has asked for. What dies is started again
+It runs the simulated cloud, the chart registry and one process a cluster that the cloud has asked for. What dies is started again
 and said, in `region.json` and in its log. Everything ends with it, also when it is killed.
 """
 
@@ -16,6 +16,7 @@ import signal
 import sys
 from pathlib import Path
 
+from simulator.chart_registry import port_of
 from simulator.child_process import ChildProcess
 from simulator.files import read_json, write_json
 from simulator.process_identity import start_time_of
@@ -65,10 +66,18 @@ class Supervisor:
             cwd=CHECKOUT,
             parent_death_signal=signal.SIGTERM,
         )
-        await cloud.start()
+        registry = ChildProcess(
+            "chart registry",
+            [sys.executable, "-m", "simulator.chart_registry", str(self.region.root)],
+            log=self.region.logs / "chart-registry.log",
+            say=self.say,
+            cwd=CHECKOUT,
+            parent_death_signal=signal.SIGTERM,
+        )
+        await asyncio.gather(cloud.start(), registry.start())
         try:
             while not stopping.is_set():
-                if not self._is_ready and await self._cloud_answers():
+                if not self._is_ready and await self._all_answer():
                     self._is_ready = True
                     self._write()
                 await self._follow_clusters()
@@ -77,19 +86,19 @@ class Supervisor:
                     await asyncio.wait_for(stopping.wait(), POLL_SECONDS)
         finally:
             await asyncio.gather(*(child.stop(30.0) for child in self._clusters.values()))
-            await cloud.stop()
+            await asyncio.gather(cloud.stop(), registry.stop())
             self.region.kubeconfig.unlink(missing_ok=True)
             self.region.region_json.unlink(missing_ok=True)
 
-    async def _cloud_answers(self) -> bool:
-        port = (read_json(self.region.cloud_json) or {}).get("port")
-        if port is None:
-            return False
-        try:
-            _reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        except OSError:
-            return False
-        writer.close()
+    async def _all_answer(self) -> bool:
+        for port in ((read_json(self.region.cloud_json) or {}).get("port"), port_of(self.region)):
+            if port is None:
+                return False
+            try:
+                _reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            except OSError:
+                return False
+            writer.close()
         return True
 
     def _keep_kubeconfig(self) -> None:

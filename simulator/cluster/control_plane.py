@@ -21,13 +21,17 @@ from simulator.cluster.kubeconfig import write_kubeconfig
 from simulator.cluster.pki import Pki
 from simulator.files import write_atomically
 from simulator.free_ports import keep_ports
+from simulator.public_names import DNS_ENDPOINT, PublicNames
 
 _PORT_NAMES = ("etcd", "etcd-peer", "apiserver", "controller-manager", "scheduler", "kwok", "kubelet")
 READY_DEADLINE_SECONDS = 90.0
 
 
 class ControlPlane:
-    """The programs of one control plane. `folder` is the cluster's; `programs` holds the built programs."""
+    """The programs of one control plane. `folder` is the cluster's; `programs` holds the built programs.
+
+    With `public_names` it also answers as GKE's DNS endpoint does.
+    """
 
     def __init__(
         self,
@@ -39,6 +43,7 @@ class ControlPlane:
         api_server_ip: str,
         pod_cidr: str,
         say: Callable[[str], None],
+        public_names: PublicNames | None = None,
     ) -> None:
         self.folder = folder
         self.programs = programs
@@ -49,6 +54,7 @@ class ControlPlane:
         self.ports = keep_ports(folder / "ports.json", _PORT_NAMES)
         self.server = f"https://127.0.0.1:{self.ports['apiserver']}"
         self._say = say
+        self._public_names = public_names
         self.children: dict[str, ChildProcess] = {}
 
     @property
@@ -155,6 +161,13 @@ clientConnection: {{kubeconfig: "{self.folder / "scheduler.kubeconfig"}", qps: 5
             "--log-level=warn",
         ]
 
+    def _dns_endpoint(self) -> list[str]:
+        """Asked by name, the API server shows a certificate of public trust, not one of its own authority."""
+        public = self._public_names
+        if public is None:
+            return []
+        return [f"--tls-sni-cert-key={public.server_certificate},{public.server_key}:{DNS_ENDPOINT}"]
+
     def _api_server(self) -> list[str]:
         certificate, key = self.pki.certificate, self.pki.key
         return [
@@ -169,6 +182,7 @@ clientConnection: {{kubeconfig: "{self.folder / "scheduler.kubeconfig"}", qps: 5
             "--endpoint-reconciler-type=none",
             f"--tls-cert-file={certificate('apiserver')}",
             f"--tls-private-key-file={key('apiserver')}",
+            *self._dns_endpoint(),
             f"--client-ca-file={certificate('ca')}",
             f"--service-account-key-file={self.pki.service_account_public_key}",
             f"--service-account-signing-key-file={key('service-account')}",

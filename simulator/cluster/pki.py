@@ -21,46 +21,11 @@ from simulator.files import write_atomically
 _VALIDITY = datetime.timedelta(days=365)
 
 
-class Pki:
-    """The certificate folder of one cluster; `api_server_ip` is the Service IP of the API server."""
+class CertificateFolder:
+    """Authorities and the certificates that they signed, by name."""
 
-    def __init__(self, folder: Path, api_server_ip: str) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        server_names = [
-            "127.0.0.1",
-            api_server_ip,
-            "localhost",
-            "kubernetes",
-            "kubernetes.default",
-            "kubernetes.default.svc",
-            "kubernetes.default.svc.cluster.local",
-        ]
-        self._authority("ca", "tpu-slices simulated cluster CA")
-        self._authority("front-proxy-ca", "tpu-slices simulated front proxy CA")
-        self._authority("etcd-ca", "tpu-slices simulated etcd CA")
-        self._leaf("apiserver", "ca", "kube-apiserver", names=server_names, server=True)
-        self._leaf("kubelet", "ca", "kubelet", names=["127.0.0.1"], server=True)
-        self._leaf("admin", "ca", "region-admin", organization="system:masters")
-        self._leaf("apiserver-kubelet", "ca", "kube-apiserver-kubelet", organization="system:masters")
-        self._leaf("controller-manager", "ca", "system:kube-controller-manager")
-        self._leaf("scheduler", "ca", "system:kube-scheduler")
-        self._leaf("front-proxy-client", "front-proxy-ca", "front-proxy-client")
-        self._leaf("etcd-server", "etcd-ca", "etcd", names=["127.0.0.1"], server=True)
-        self._leaf("etcd-client", "etcd-ca", "kube-apiserver-etcd-client")
-        if not self.service_account_public_key.exists():
-            key = ec.generate_private_key(ec.SECP256R1())
-            self._write_key("service-account", key)
-            write_atomically(
-                self.service_account_public_key,
-                key.public_key().public_bytes(
-                    serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-                ),
-            )
-
-    @property
-    def service_account_public_key(self) -> Path:
-        """What verifies the tokens of service accounts."""
-        return self.folder / "service-account.pub"
 
     def certificate(self, name: str) -> Path:
         """The PEM certificate `name`."""
@@ -142,6 +107,48 @@ class Pki:
             .not_valid_before(now - datetime.timedelta(minutes=5))
             .not_valid_after(now + _VALIDITY)
         )
+
+
+class Pki(CertificateFolder):
+    """The certificate folder of one cluster; `api_server_ip` is the Service IP of the API server."""
+
+    def __init__(self, folder: Path, api_server_ip: str) -> None:
+        super().__init__(folder)
+        server_names = [
+            "127.0.0.1",
+            api_server_ip,
+            "localhost",
+            "kubernetes",
+            "kubernetes.default",
+            "kubernetes.default.svc",
+            "kubernetes.default.svc.cluster.local",
+        ]
+        self._authority("ca", "tpu-slices simulated cluster CA")
+        self._authority("front-proxy-ca", "tpu-slices simulated front proxy CA")
+        self._authority("etcd-ca", "tpu-slices simulated etcd CA")
+        self._leaf("apiserver", "ca", "kube-apiserver", names=server_names, server=True)
+        self._leaf("kubelet", "ca", "kubelet", names=["127.0.0.1"], server=True)
+        self._leaf("admin", "ca", "region-admin", organization="system:masters")
+        self._leaf("apiserver-kubelet", "ca", "kube-apiserver-kubelet", organization="system:masters")
+        self._leaf("controller-manager", "ca", "system:kube-controller-manager")
+        self._leaf("scheduler", "ca", "system:kube-scheduler")
+        self._leaf("front-proxy-client", "front-proxy-ca", "front-proxy-client")
+        self._leaf("etcd-server", "etcd-ca", "etcd", names=["127.0.0.1"], server=True)
+        self._leaf("etcd-client", "etcd-ca", "kube-apiserver-etcd-client")
+        if not self.service_account_public_key.exists():
+            key = ec.generate_private_key(ec.SECP256R1())
+            self._write_key("service-account", key)
+            write_atomically(
+                self.service_account_public_key,
+                key.public_key().public_bytes(
+                    serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+                ),
+            )
+
+    @property
+    def service_account_public_key(self) -> Path:
+        """What verifies the tokens of service accounts."""
+        return self.folder / "service-account.pub"
 
 
 def _general_name(name: str) -> x509.GeneralName:

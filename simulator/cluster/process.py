@@ -32,6 +32,7 @@ from simulator.cluster.programs import SLICE_CONTROLLER
 from simulator.cluster.streams import join, serve_unix
 from simulator.files import read_json, write_json
 from simulator.free_ports import keep_ports
+from simulator.public_names import DNS_ENDPOINT, PublicNames
 from simulator.region_folder import CHECKOUT, RegionFolder
 
 _LOG = logging.getLogger(__name__)
@@ -65,6 +66,7 @@ class Cluster:
             api_server_ip=self.api_server_ip,
             pod_cidr=str(pod_cidr),
             say=self.say,
+            public_names=PublicNames(region.public_names),
         )
         self._children: list[ChildProcess] = []
 
@@ -208,7 +210,7 @@ class Cluster:
                 "state": state,
                 "message": message,
                 "endpoint": f"127.0.0.1:{port}",
-                "dnsEndpoint": f"localhost:{port}",
+                "dnsEndpoint": f"{DNS_ENDPOINT}:{port}",
                 "caCertificate": base64.b64encode(certificate).decode(),
                 "outside": {
                     name: {
