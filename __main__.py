@@ -22,6 +22,7 @@ from components.slice_cluster import MaintenanceExclusionArgs, SliceCluster, Sli
 from components.slice_controller import SliceControllerArgs
 from components.superslice_node_pools import CubeArgs, SupersliceNodePools, SupersliceNodePoolsArgs
 from facts import locations
+from livechecks import checking
 
 unbuilt = {"pdServing": settings.pd_serving, "pathwaysServing": settings.pathways_serving}
 if asked_for := [key for key, section in unbuilt.items() if section]:
@@ -34,6 +35,8 @@ for caution in stack_settings.warnings(settings):
 
 project, region, zone, cluster = settings.project, settings.region, settings.zone, settings.cluster
 google = gcp.Provider("google", project=project, region=region)
+if settings.safety.live_checks:
+    checking.check(settings, google)
 on_google = pulumi.ResourceOptions(providers=[google])
 
 services = ProjectServices(
