@@ -21,7 +21,7 @@ class Outcome(Enum):
     GIVEN = "answered"
     NOT_FOUND = "not found"
     FORBIDDEN = "not permitted"
-    API_OFF = "the API is not enabled in the project"
+    API_OFF = "its API is not enabled in the project yet"
     UNAUTHENTICATED = "no valid credentials"
     SILENT = "no answer in time"
     NOT_ASKED = "not asked"
@@ -44,6 +44,8 @@ _SIGNS: Final = (
     (Outcome.NOT_FOUND, r"Error 404|notFound|NOT_FOUND|[Nn]ot found"),
     (Outcome.SILENT, r"[Dd]eadline [Ee]xceeded|DEADLINE_EXCEEDED|timed out|[Tt]imeout"),
 )
+# What engine and SDK put around a provider's words.
+_WRAPPING: Final = re.compile(r"^invoke of \S+ failed: (invocation of \S+ returned an error: )?")
 _STATUS_OUTCOMES: Final = {
     401: Outcome.UNAUTHENTICATED,
     403: Outcome.FORBIDDEN,
@@ -65,6 +67,8 @@ class Answer:
     @property
     def reason(self) -> str:
         """Why there is no document, as a clause."""
+        if self.outcome is Outcome.API_OFF:
+            return self.outcome.value  # Google's words are about a console and a link
         return f"{self.outcome.value}: {self.detail}" if self.detail else self.outcome.value
 
 
@@ -91,5 +95,5 @@ def failed(text: str, status: int | None = None) -> Answer:
 
 
 def _shortened(text: str) -> str:
-    line = " ".join(hidden(text).split())
+    line = _WRAPPING.sub("", " ".join(hidden(text).split()))
     return line if len(line) <= _LONGEST_DETAIL else f"{line[: _LONGEST_DETAIL - 1]}…"

@@ -51,7 +51,7 @@ def caution(text: str) -> Finding:
 
 def manual(subject: str, answer: Answer, look: str) -> Finding:
     """A check without an answer; `look` tells a person how to see for himself."""
-    return Finding(Verdict.MANUAL, f"{subject} was not checked ({answer.reason}). {look}")
+    return Finding(Verdict.MANUAL, f"not checked: {subject} ({answer.reason}). {look}")
 
 
 def manual_always(text: str) -> Finding:

@@ -57,7 +57,7 @@ def _unseen(settings: Settings, found: Gathered, path: str, place: Place, known:
         )
     else:
         yield manual(
-            f"The {kind} {part} of reservation {place.reservation}",
+            f"the {kind} {part} of reservation {place.reservation}",
             answer,
             f"Look at `gcloud beta compute reservations sub-blocks list {place.reservation} --block-name={place.block} "
             f"--project={place.project}`: count, inUseCount, healthInfo.",

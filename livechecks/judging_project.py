@@ -55,7 +55,7 @@ def _credentials(settings: Settings, answer: Answer) -> Iterator[Finding]:
         )
     elif answer.document is None:
         yield manual(
-            f"Project {settings.project}", answer, f"Look at `gcloud projects describe {settings.project}`."
+            f"project {settings.project}", answer, f"Look at `gcloud projects describe {settings.project}`."
         )
     else:
         number = str(answer.document.get("number") or "")
@@ -89,7 +89,7 @@ def _billing(settings: Settings, found: Gathered) -> Iterator[Finding]:
         yield passed("a billing account is linked")
     else:
         yield manual(
-            "Billing",
+            "billing",
             answer,
             f"Look at `gcloud billing projects describe {settings.project}`: billingEnabled.",
         )
@@ -99,9 +99,9 @@ def _permissions(settings: Settings, found: Gathered) -> Iterator[Finding]:
     answer = found.by_rest("permissions")
     if answer.document is None:
         yield manual(
-            "The deployer's permissions",
+            "the deployer's permissions",
             answer,
-            "Editor with Project IAM Admin, or the roles that docs/live-checks.md lists, are enough.",
+            "docs/live-checks.md lists those needed and the roles that hold them.",
         )
         return
     held = set(answer.document.get("permissions") or [])
@@ -142,7 +142,7 @@ def _zone(settings: Settings, found: Gathered) -> Iterator[Finding]:
         )
     elif is_shown is None:
         yield manual(
-            f"Zone {settings.zone}",
+            f"zone {settings.zone}",
             answer,
             f"Look at `gcloud compute zones list --project={settings.project}`.",
         )
@@ -176,11 +176,11 @@ def _version(settings: Settings, found: Gathered) -> Iterator[Finding]:
         latest = (document.get("releaseChannelLatestVersion") or {}).get(channel)
         if not latest or gke.at_least(latest, wanted):
             # A channel offers more versions than the provider's function lists.
-            yield manual(f"That GKE offers {wanted}", config, look)
+            yield manual(f"that GKE offers {wanted}", config, look)
             return
         offered = [latest]
     if offered is None:
-        yield manual(f"That GKE offers {wanted}", by_provider, look)
+        yield manual(f"that GKE offers {wanted}", by_provider, look)
     elif wanted in offered:
         yield passed(f"GKE {wanted} is offered")
     else:

@@ -61,7 +61,7 @@ def _unseen(settings: Settings, found: Gathered, path: str, place: Place) -> Ite
         )
         return
     yield manual(
-        f"Reservation {place.reservation} of {place.project}",
+        f"reservation {place.reservation} of {place.project}",
         answer,
         f"Look at `gcloud compute reservations describe {place.reservation} --project={place.project} "
         f"--zone={settings.zone}`: machine type, free and healthy hosts of its sub-blocks, end, maintenance.",
@@ -184,7 +184,7 @@ def _mode(path: str, place: Place, answer: Answer) -> Iterator[Finding]:
             else Answer(outcome=Outcome.FAILED, detail="Google names no mode")
         )
         yield manual(
-            f"That reservation {place.reservation} is in All Capacity mode",
+            f"that reservation {place.reservation} is in All Capacity mode",
             silent,
             f"Look at `gcloud beta compute reservations describe {place.reservation} --project={place.project}`: "
             "reservationOperationalMode; else ask Google's account team.",
