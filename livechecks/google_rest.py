@@ -102,6 +102,8 @@ class GoogleRest:
             return failed(_words(error), error.status_code)
         except Exception as error:  # noqa: BLE001 (sockets, TLS and proxies fail in their own ways)
             return failed(f"{type(error).__name__}: {error}")
+        if not isinstance(document, Mapping):
+            return failed(f"the answer is no JSON object, but {str(document)!r}")
         return given(document)
 
 

@@ -54,7 +54,10 @@ def _place(pool: Mapping[str, Any], project: str) -> Place | None:
     for config in pool.get("nodeConfigs") or []:
         for affinity in config.get("reservationAffinities") or []:
             for value in affinity.get("values") or []:
-                path = ReservationPath.parse(value)
+                try:
+                    path = ReservationPath.parse(value)
+                except ValueError:
+                    continue  # a pool of somebody else's, in a form that ours never have
                 return Place(path.project or project, path.name, path.block, path.sub_block)
     return None
 

@@ -189,7 +189,7 @@ def _version(settings: Settings, found: Gathered) -> Iterator[Finding]:
             f"must be one that GKE offers in {settings.region}, channel {channel}",
             got=wanted,
             reason=f"it offers {', '.join(offered[:6])}{' and others' if len(offered) > 6 else ''}",
-            way_out=f"Choose one at or above {versions.GKE_MINIMUM_SUB_SLICING}.",
+            way_out="Choose one of them; docs/live-checks.md says which command lists all.",
         )
 
 
