@@ -118,6 +118,7 @@ def test_a_host_is_used_only_once_it_has_its_partition_ids(region: Region) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_of_fifty_jobs_at_once_none_is_lost_and_none_runs_outside_its_slice(region: Region) -> None:
     waiting = [region.submit("2x2x1", hosts=1) for _ in range(50)]
     done = 0
