@@ -97,8 +97,9 @@ class Removal:
             found.append(
                 Leftover(
                     f"Slice {name} ({slice_state(slice_object)})",
-                    f"kubectl delete slices.accelerator.gke.io {name}; only if it stays DEACTIVATING for more "
-                    "than 15 minutes, remove its finalizers as Google's guide says",
+                    "it goes with its Workload; by hand: "
+                    f"kubectl delete slices.accelerator.gke.io {name}, and only if it stays DEACTIVATING for more "
+                    "than 15 minutes remove its finalizers, as Google's guide says",
                 )
             )
         return found + self._labelled_hosts()
@@ -106,13 +107,19 @@ class Removal:
     def _labelled_hosts(self) -> list[Leftover]:
         if not self._slice_names:
             return []
-        return [
-            Leftover(
-                f"label {labels.TPU_SLICE} of Slice {labels_of(node)[labels.TPU_SLICE]} on host {name_of(node)}",
-                "the GKE add-on removes it with the Slice; never by hand",
-            )
+        hosts = [
+            name_of(node)
             for node in read_nodes(self.cluster)
             if labels_of(node).get(labels.TPU_SLICE) in self._slice_names
+        ]
+        if not hosts:
+            return []
+        named = ", ".join(hosts[:3]) + (", …" if len(hosts) > 3 else "")
+        return [
+            Leftover(
+                f"Label {labels.TPU_SLICE} on {len(hosts)} hosts ({named})",
+                "the GKE add-on takes it away with the Slice; never remove it by hand",
+            )
         ]
 
     def _delete(self, jobset: SliceJobSet) -> None:

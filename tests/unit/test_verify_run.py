@@ -377,7 +377,7 @@ def test_a_host_that_keeps_its_slice_label_is_a_leftover(cluster: FakeCluster) -
     cluster.after_step = stick
     run = Run(cluster)
     assert "nothing left behind" in run.missed
-    assert "on host host-1-15" in run.reasons
+    assert "on 1 hosts (host-1-15)" in run.reasons
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
