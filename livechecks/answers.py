@@ -68,7 +68,7 @@ class Answer:
     def reason(self) -> str:
         """Why there is no document, as a clause."""
         if self.outcome is Outcome.API_OFF:
-            return self.outcome.value  # Google's words are about a console and a link
+            return str(self.outcome.value)  # Google's words are about a console and a link
         return f"{self.outcome.value}: {self.detail}" if self.detail else self.outcome.value
 
 
