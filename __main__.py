@@ -80,6 +80,7 @@ slice_cluster = SliceCluster(
         control_plane_access=access if isinstance(access, str) else tuple(access),
         maintenance_exclusion=MaintenanceExclusionArgs(**exclusion.model_dump()) if exclusion else None,
         deletion_protection=cluster.deletion_protection,
+        protect=settings.protects_cluster,
         network=network.network,
         subnet=network.subnet,
         pod_range=network.pod_range,
@@ -92,7 +93,6 @@ on_cluster = {
     "project": project,
     "region": region,
     "zone": zone,
-    "protect": cluster.deletion_protection,
     "cluster_name": slice_cluster.cluster_name,
     "node_service_account": slice_cluster.node_service_account,
 }
@@ -109,7 +109,9 @@ if settings.slice_pools:
         for name, value in pool.reservation_values(project).items()
     )
     slice_pools = SupersliceNodePools(
-        "slice-pools", SupersliceNodePoolsArgs(**on_cluster, cubes=cubes), opts=after_services
+        "slice-pools",
+        SupersliceNodePoolsArgs(**on_cluster, cubes=cubes, protect=settings.protects_reserved),
+        opts=after_services,
     )
     pools.append(slice_pools)
 if settings.multihost_pools:
@@ -122,6 +124,7 @@ if settings.multihost_pools:
             compact=pool.placement == "compact",
             spot=pool.spot,
             reservation=pool.reservation_value(project),
+            protect=settings.protects_reserved if pool.reservation else cluster.deletion_protection,
         )
         for pool in settings.multihost_pools
     )

@@ -307,7 +307,7 @@ class Safety(Section):
     """What the program may do that cannot be undone."""
 
     may_lose_capacity: bool = False
-    """True: a change may give reserved hosts back to the reservation."""
+    """True: a change or a destroy may give reserved hosts back. False: the engine refuses both, as docs/changes.md says."""
     destroy_buckets: bool = False
     """True: a destroy removes our buckets with what they hold."""
     force_teardown: bool = False
@@ -357,6 +357,17 @@ class Settings(Section):
     def is_ai_zone(self) -> bool:
         """True when the TPU zone is an AI zone."""
         return locations.is_ai_zone(self.zone)
+
+    @property
+    def protects_reserved(self) -> bool:
+        """True when the engine must refuse to give reserved hosts back."""
+        return self.cluster.deletion_protection or not self.safety.may_lose_capacity
+
+    @property
+    def protects_cluster(self) -> bool:
+        """True when it must refuse to delete or replace the cluster, which takes every pool with it."""
+        reserved = [*self.slice_pools, *(pool for pool in self.multihost_pools if pool.reservation)]
+        return self.cluster.deletion_protection or bool(reserved and self.protects_reserved)
 
     @property
     def cube_count(self) -> int:

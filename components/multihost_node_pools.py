@@ -26,6 +26,8 @@ class MultihostPoolArgs:
     spot: bool
     reservation: str | None
     """The exact value of the reservation affinity; None on demand."""
+    protect: bool
+    """True: the engine refuses to delete or replace the pool."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +38,6 @@ class MultihostNodePoolsArgs:
     region: str
     zone: str
     pools: tuple[MultihostPoolArgs, ...]
-    protect: bool
-    """True: the engine refuses to delete or replace a pool."""
     cluster_name: pulumi.Input[str]
     node_service_account: pulumi.Input[str]
 
@@ -78,7 +78,7 @@ class MultihostNodePools(pulumi.ComponentResource):
                 upgrade_settings=node_pools.upgrade_in_place(pool.host_count),
                 opts=pulumi.ResourceOptions(
                     parent=self,
-                    protect=args.protect,
+                    protect=pool.protect,
                     delete_before_replace=True,
                     # GKE may fill in the type that it chose where none was asked for.
                     ignore_changes=None if pool.compact else ["placementPolicy.type"],

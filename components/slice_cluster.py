@@ -62,6 +62,9 @@ class SliceClusterArgs:
     """`dns`, `public`, or the ranges that may reach the control plane's address."""
     maintenance_exclusion: MaintenanceExclusionArgs | None
     deletion_protection: bool
+    """True: GKE's own side refuses to delete the cluster."""
+    protect: bool
+    """True: the engine refuses to delete or replace it, and with it every pool."""
     network: pulumi.Input[str]
     subnet: pulumi.Input[str]
     pod_range: pulumi.Input[str | None]
@@ -110,7 +113,7 @@ class SliceCluster(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(
                 parent=self,
                 delete_before_replace=True,
-                protect=args.deletion_protection,
+                protect=args.protect,
                 # GKE reports the first pool's configuration here once the default pool is gone.
                 ignore_changes=["nodeConfig"],
                 custom_timeouts=CLUSTER_TIMEOUTS,

@@ -13,11 +13,14 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from simulator.files import write_atomically
 from simulator.process_identity import start_time_of
 from simulator.region_folder import CHECKOUT, RegionFolder
 
 PROJECT = "tpu-slices"
+CLUSTER = "gcp:container/cluster:Cluster"
 
 
 class EngineError(Exception):
@@ -132,21 +135,43 @@ class Engine:
 
     def resource_count(self) -> int:
         """How many resources the stack's state holds, the stack itself not counted."""
-        if not self.exists():
-            return 0
-        state = json.loads(self._state_file.read_text())
-        latest = (state.get("checkpoint") or {}).get("latest") or {}
-        return sum(each["type"] != "pulumi:pulumi:Stack" for each in latest.get("resources") or [])
+        return sum(each["type"] != "pulumi:pulumi:Stack" for each in self._latest().get("resources") or [])
+
+    def protected(self) -> list[str]:
+        """URNs of what the engine refuses to delete or replace, as the stack's state says."""
+        return [each["urn"] for each in self._latest().get("resources") or [] if each.get("protect")]
+
+    def lift_protection(self) -> None:
+        """What a person does before they take a protected stack down, done to this region's copy of it."""
+        self.run("state", "unprotect", "--all", "--yes", "--stack", self.stack, is_quiet=True)
+        kept_by_google = [
+            each["urn"]
+            for each in self._latest().get("resources") or []
+            if each["type"] == CLUSTER and (each.get("inputs") or {}).get("deletionProtection")
+        ]
+        if not kept_by_google:
+            return
+        document = yaml.safe_load(self.config_file.read_text())
+        settings = document["config"]
+        settings[f"{PROJECT}:cluster"]["deletionProtection"] = False
+        settings[f"{PROJECT}:safety"] = {**settings.get(f"{PROJECT}:safety", {}), "mayLoseCapacity": True}
+        lifted = self.region.root / "settings" / f"unprotected-{self._own.name}"
+        write_atomically(lifted, yaml.safe_dump(document, sort_keys=False))
+        targets = [word for urn in kept_by_google for word in ("--target", urn)]
+        arguments = ["--yes", "--skip-preview", "--suppress-outputs", "--suppress-progress", *targets]
+        self.run("up", "--stack", self.stack, f"--config-file={lifted}", *arguments)
 
     def pending_operations(self) -> list[str]:
         """What an engine that was killed left half done."""
+        pending = self._latest().get("pending_operations") or []
+        return [f"{each['type']} {each['resource']['urn']}" for each in pending]
+
+    def _latest(self) -> dict[str, Any]:
+        """The stack's state as its file holds it; empty for a stack that the backend does not know."""
         if not self.exists():
-            return []
+            return {}
         state = json.loads(self._state_file.read_text())
-        latest = (state.get("checkpoint") or {}).get("latest") or {}
-        return [
-            f"{each['type']} {each['resource']['urn']}" for each in latest.get("pending_operations") or []
-        ]
+        return (state.get("checkpoint") or {}).get("latest") or {}
 
 
 def _salt(content: str) -> str:

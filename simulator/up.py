@@ -1,6 +1,7 @@
 """`make up` and `make down`: toolchain, region and the real `pulumi up` of a stack on it, and all of it back.
 
-Up converges from wherever an earlier run was stopped. Down destroys the stack in its order, stops the region
+Up converges from wherever an earlier run was stopped. Down destroys the stack in its order, a protected one too
+(nothing that it loses is real), stops the region
 and looks that nothing is left; what is left is named, and the exit code says so.
 """
 
@@ -87,7 +88,10 @@ def up(region: RegionFolder, stack: str, options: StartOptions | None = None) ->
         engine.on_stack("refresh", "--yes", "--skip-preview", "--clear-pending-creates")
     say(f"engine: pulumi up of stack {stack}; its resources follow as they are done")
     begun = time.monotonic()
-    engine.on_stack("up", "--yes", "--skip-preview", "--suppress-outputs", "--suppress-progress")
+    # The engine refuses to replace or delete what is protected, but does the rest of an update before it comes to a
+    # delete: where something is protected, a preview has to pass first.
+    preview = [] if engine.protected() else ["--skip-preview"]
+    engine.on_stack("up", "--yes", *preview, "--suppress-outputs", "--suppress-progress")
     say(f"engine: done in {time.monotonic() - begun:.1f} s")
     say("")
     say(summarize(region, engine, time.monotonic() - started))
@@ -124,6 +128,13 @@ def _destroy(region: RegionFolder, stack: str) -> None:
         say(f"engine: removed {freed}")
     if engine.resource_count() or engine.pending_operations():
         begun = time.monotonic()
+        if protected := engine.protected():
+            say(
+                f"engine: {len(protected)} resources of stack {stack} are protected (`cluster.deletionProtection` is true, "
+                "or `safety.mayLoseCapacity` false), so in the cloud `pulumi destroy` refuses; docs/changes.md says how "
+                "to go on there. Nothing on the region is real: the protection is lifted here"
+            )
+            engine.lift_protection()
         say(f"engine: pulumi destroy of stack {stack}")
         engine.on_stack("destroy", "--yes", "--skip-preview", "--suppress-progress")
         say(f"engine: destroyed in {time.monotonic() - begun:.1f} s")

@@ -187,14 +187,50 @@ def recording_unknown():
 
 
 @pytest.mark.parametrize("stack", plans.STACKS)
-def test_protection_follows_the_setting_on_cluster_and_tpu_pools(stack):
+def test_googles_own_protection_of_the_cluster_follows_its_setting(stack):
     protected = bool(plans.config_of(stack).get("tpu-slices:cluster", {}).get("deletionProtection"))
-    found = plans.planned(stack)
-    pools = [pool for pool in found.of_type(plans.NODE_POOL) if pool.name != "cluster-system-pool"]
-    assert {bool(holder.options.get("protect")) for holder in [*pools, *found.of_type(plans.CLUSTER)]} == {
-        protected
+    assert plans.planned(stack).named("cluster-cluster").inputs["deletionProtection"] is protected
+
+
+def protected_in(found):
+    tpu_pools = [pool for pool in found.of_type(plans.NODE_POOL) if pool.name != "cluster-system-pool"]
+    return {
+        holder.name for holder in [*tpu_pools, *found.of_type(plans.CLUSTER)] if holder.options.get("protect")
     }
-    assert found.named("cluster-cluster").inputs["deletionProtection"] is protected
+
+
+RESERVED = {"cluster-cluster", "slice-pools-tpu7-pool-1", "slice-pools-tpu7-pool-2"}
+
+
+def test_reserved_capacity_is_protected_unless_the_stack_may_lose_it():
+    assert protected_in(plans.changed("local", safety={})) == RESERVED
+    assert protected_in(plans.changed("local", safety={"mayLoseCapacity": True})) == set()
+
+
+def test_deletion_protection_holds_even_where_capacity_may_be_lost():
+    kept = plans.changed(
+        "local",
+        safety={"mayLoseCapacity": True},
+        cluster={"name": "tpu-serving-cluster", "deletionProtection": True},
+    )
+    assert protected_in(kept) == RESERVED
+
+
+def test_pools_on_demand_are_protected_only_with_their_cluster():
+    pools = [
+        {"name": "on-demand", "machineType": "ct6e-standard-4t", "topology": "2x4"},
+        {
+            "name": "reserved",
+            "machineType": "ct6e-standard-4t",
+            "topology": "2x4",
+            "reservation": {"name": "r"},
+        },
+    ]
+    assert protected_in(plans.changed("pathways", multihostPools=pools)) == {
+        "cluster-cluster",
+        "multihost-pools-reserved",
+    }
+    assert protected_in(plans.changed("pathways", multihostPools=pools[:1])) == set()
 
 
 def cubes(count, **reservation):
