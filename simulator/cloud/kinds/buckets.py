@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from pulumi_gcp.storage.bucket import Bucket, BucketArgs
+from pulumi_gcp.storage import Bucket, BucketArgs
 
 from facts import names
 from simulator.cloud.cloud import Cloud

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from pulumi_gcp.container.cluster import Cluster, ClusterArgs
+from pulumi_gcp.container import Cluster, ClusterArgs
 
 from facts import locations, names, versions
 from facts.gke import GkeVersion

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from pulumi_gcp.projects.iam_member import IAMMember as ProjectIAMMember
-from pulumi_gcp.projects.iam_member import IAMMemberArgs as ProjectIAMMemberArgs
-from pulumi_gcp.serviceaccount.account import Account, AccountArgs
-from pulumi_gcp.serviceaccount.iam_member import IAMMember as AccountIAMMember
-from pulumi_gcp.serviceaccount.iam_member import IAMMemberArgs as AccountIAMMemberArgs
-from pulumi_gcp.storage.bucket_iam_member import BucketIAMMember, BucketIAMMemberArgs
+from pulumi_gcp.projects import IAMMember as ProjectIAMMember
+from pulumi_gcp.projects import IAMMemberArgs as ProjectIAMMemberArgs
+from pulumi_gcp.serviceaccount import Account, AccountArgs
+from pulumi_gcp.serviceaccount import IAMMember as AccountIAMMember
+from pulumi_gcp.serviceaccount import IAMMemberArgs as AccountIAMMemberArgs
+from pulumi_gcp.storage import BucketIAMMember, BucketIAMMemberArgs
 
 from simulator.cloud.cloud import Cloud
 from simulator.cloud.errors import GoogleRefusal, Refusal

@@ -11,9 +11,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from pulumi_gcp.compute.firewall import Firewall, FirewallArgs
-from pulumi_gcp.compute.network import Network, NetworkArgs
-from pulumi_gcp.compute.subnetwork import Subnetwork, SubnetworkArgs
+from pulumi_gcp.compute import Firewall, FirewallArgs, Network, NetworkArgs, Subnetwork, SubnetworkArgs
 
 from simulator.cloud.cloud import Cloud
 from simulator.cloud.errors import GoogleRefusal, in_use, invalid_value

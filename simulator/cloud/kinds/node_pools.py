@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from pulumi_gcp.container.node_pool import NodePool, NodePoolArgs
+from pulumi_gcp.container import NodePool, NodePoolArgs
 
 from facts import names, tpu
 from simulator.cloud import gke_versions, node_hosts, reservations

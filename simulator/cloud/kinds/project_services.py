@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pulumi_gcp.compute.preview_feature import PreviewFeature, PreviewFeatureArgs
-from pulumi_gcp.projects.service import Service, ServiceArgs
+from pulumi_gcp.compute import PreviewFeature, PreviewFeatureArgs
+from pulumi_gcp.projects import Service, ServiceArgs
 
 from simulator.cloud.cloud import SERVICE, Cloud
 from simulator.cloud.errors import GoogleRefusal

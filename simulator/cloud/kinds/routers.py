@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from pulumi_gcp.compute.router import Router, RouterArgs
-from pulumi_gcp.compute.router_nat import RouterNat, RouterNatArgs
+from pulumi_gcp.compute import Router, RouterArgs, RouterNat, RouterNatArgs
 
 from simulator.cloud.cloud import Cloud
 from simulator.cloud.errors import GoogleRefusal, Refusal

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from pulumi_gcp.compute.resource_policy import ResourcePolicy, ResourcePolicyArgs
+from pulumi_gcp.compute import ResourcePolicy, ResourcePolicyArgs
 
 from facts import tpu
 from facts.refusal import Refusal as BadTopology
