@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from typing import Any
 
 from facts import labels
 from simulator.addon import knobs
 from simulator.addon.knobs import Knobs, PartitionKnobs, SliceKnobs
 from simulator.kube_api import Api, ApiException
-from tests.region.conftest import Checkout, until
+from tests.region import conftest
+from tests.region.conftest import Checkout
 
 NAMESPACE = "llm-d-pd-disaggregation"
 QUEUE = "lq"
@@ -19,7 +21,15 @@ JOBSETS = f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{NAMESPACE}/jobsets"
 GROUPS = f"/apis/leaderworkerset.x-k8s.io/v1/namespaces/{NAMESPACE}/leaderworkersets"
 NODES = "/api/v1/nodes"
 
+PATIENCE_SECONDS = 180.0
+"""For what takes seconds on an idle machine: tests run on busy ones too."""
+
 LOW, MEDIUM = "low-priority-1000", "medium-priority-2000"
+
+
+def until(find: Callable[[], Any], what: str, deadline_seconds: float = PATIENCE_SECONDS) -> Any:
+    """As the region's `until`, with more patience."""
+    return conftest.until(find, what, deadline_seconds)
 
 
 def template(shape: str) -> dict[str, Any]:
@@ -124,7 +134,7 @@ class Region:
         return phases == ["Running"] * count
 
     def until_running(self, name: str, count: int) -> None:
-        until(lambda: self.running(name, count), f"{count} pods of {name} running: {self.check(name)}")
+        until(lambda: self.running(name, count), f"{count} pods of {name} running")
 
     def hosts(self) -> dict[str, dict[str, str]]:
         """Labels of every node."""

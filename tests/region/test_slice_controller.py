@@ -14,8 +14,8 @@ import pytest
 
 from facts import labels
 from simulator.kube_api import Api, ApiException
-from tests.region.conftest import Checkout, until
-from tests.region.slices_at_work import JOBSETS, NAMESPACE, SLICES, Region, jobset, template
+from tests.region.conftest import Checkout
+from tests.region.slices_at_work import JOBSETS, NAMESPACE, SLICES, Region, jobset, template, until
 
 DEPLOYMENT = (
     "/apis/apps/v1/namespaces/slice-controller-system/deployments/slice-controller-controller-manager"
@@ -175,7 +175,7 @@ def test_a_slice_that_fails_sends_its_workload_back_and_it_returns_when_the_faul
 def test_a_slice_that_never_forms_times_out(region: Region) -> None:
     region.knobs(match="*-j-0", outcome="stalled")
     name = region.submit()
-    failure = until(lambda: region.condition(name, "TPUSliceFailure"), "the time-out", 90)
+    failure = until(lambda: region.condition(name, "TPUSliceFailure"), "the time-out")
     assert failure["reason"] == "FormationTimeout"
     assert failure["message"].endswith(": stale")
     region.knobs()

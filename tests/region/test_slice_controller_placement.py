@@ -8,8 +8,8 @@ import pytest
 
 from facts import labels, tpu
 from simulator.addon.knobs import PartitionKnobs
-from tests.region.conftest import Checkout, until
-from tests.region.slices_at_work import MEDIUM, NODES, SLICES, Region
+from tests.region.conftest import Checkout
+from tests.region.slices_at_work import MEDIUM, NODES, PATIENCE_SECONDS, SLICES, Region, until
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ def test_an_unhealthy_partition_is_left_out_until_it_is_well(region: Region) -> 
     def running() -> list[str]:
         return [name for name in names if region.running(name, 2)]
 
-    until(lambda: len(running()) == 15, "15 of 16 to run", 120)
+    until(lambda: len(running()) == 15, "15 of 16 to run")
     assert region.outside_their_slice(running()) == []
     used = {item["spec"]["partitionIds"][0] for item in region.api.get(SLICES)["items"]}
     assert sick not in used
@@ -131,7 +131,7 @@ def test_of_fifty_jobs_at_once_none_is_lost_and_none_runs_outside_its_slice(regi
                 else None
             ),
             f"{expected} of the {len(waiting)} left to run",
-            180,
+            2 * PATIENCE_SECONDS,
         )
         assert region.outside_their_slice(running) == []
         for name in running:
