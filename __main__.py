@@ -110,7 +110,12 @@ if settings.slice_pools:
     )
     slice_pools = SupersliceNodePools(
         "slice-pools",
-        SupersliceNodePoolsArgs(**on_cluster, cubes=cubes, protect=settings.protects_reserved),
+        SupersliceNodePoolsArgs(
+            **on_cluster,
+            cubes=cubes,
+            protect=settings.protects_reserved,
+            cluster=slice_cluster.control_plane,
+        ),
         opts=after_services,
     )
     pools.append(slice_pools)
@@ -137,6 +142,9 @@ if settings.multihost_pools:
 kubernetes = k8s.Provider(
     "kubernetes",
     kubeconfig=slice_cluster.kubeconfig,
+    # The API server composes its OpenAPI document anew after every definition, for longer than the default of 32 s
+    # on a busy machine; a provider that missed it at its start calls the cluster unreachable for the whole run.
+    kube_client_settings=k8s.KubeClientSettingsArgs(timeout=180),
     # The system pool: no controller starts before it, and on the way down every object goes before its nodes.
     opts=pulumi.ResourceOptions(depends_on=[slice_cluster]),
 )
