@@ -46,8 +46,9 @@ KUEUE_IMAGE: Final = "registry.k8s.io/kueue/kueue"
 JOBSET_IMAGE: Final = "registry.k8s.io/jobset/jobset"
 LWS_IMAGE: Final = "registry.k8s.io/lws/lws"
 
-# The user-space Kueue slice controller, as GoogleCloudPlatform/cluster-toolkit deploys it (seen 2026-12-01); the
-# codelab's is the older v0.8.0-200. Its digest has not been seen: the tag is exact, yet its owner can move it.
+# The user-space Kueue slice controller: the exact tag of Google's own manifest (GoogleCloudPlatform/
+# kubernetes-engine-samples, pull request 2144, 2026-08-07); the codelab's is the older v0.8.0-200. Its digest has
+# not been seen: the tag is exact, yet its owner can move it.
 SLICE_CONTROLLER: Final = "v0.9"
 SLICE_CONTROLLER_IMAGE: Final = "tpuongke/kueue-slice-controller"
 

@@ -12,17 +12,26 @@ from simulator.cluster import volumes
 
 
 def pod_with(*items: dict[str, Any]) -> dict[str, Any]:
-    return {"metadata": {"namespace": "ns", "name": "p", "labels": {"a": "b"}}, "spec": {"volumes": list(items)}}
+    return {
+        "metadata": {"namespace": "ns", "name": "p", "labels": {"a": "b"}},
+        "spec": {"volumes": list(items)},
+    }
 
 
 def secret(version: str, **content: str) -> dict[str, Any]:
-    data = {key.replace("_", "."): base64.b64encode(value.encode()).decode() for key, value in content.items()}
+    data = {
+        key.replace("_", "."): base64.b64encode(value.encode()).decode() for key, value in content.items()
+    }
     return {"metadata": {"resourceVersion": version}, "data": data}
 
 
 def sources(**secrets: dict[str, Any]) -> volumes.Sources:
-    config_maps = {("ns", "settings"): {"metadata": {"resourceVersion": "1"}, "data": {"file.yaml": "x: 1\n"}}}
-    return volumes.Sources({("ns", name): item for name, item in secrets.items()}, config_maps, "the-token", "CA")
+    config_maps = {
+        ("ns", "settings"): {"metadata": {"resourceVersion": "1"}, "data": {"file.yaml": "x: 1\n"}}
+    }
+    return volumes.Sources(
+        {("ns", name): item for name, item in secrets.items()}, config_maps, "the-token", "CA"
+    )
 
 
 CERT = {"name": "cert", "secret": {"secretName": "cert"}}
@@ -67,7 +76,11 @@ def test_a_service_account_volume_holds_token_ca_and_namespace(tmp_path: Path) -
             "sources": [
                 {"serviceAccountToken": {"path": "token"}},
                 {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
-                {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}]}},
+                {
+                    "downwardAPI": {
+                        "items": [{"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}]
+                    }
+                },
             ]
         },
     }
@@ -91,7 +104,9 @@ def test_a_sub_path_is_a_copy_that_does_not_follow_the_config_map(tmp_path: Path
 
 def test_a_volume_of_a_kind_that_no_process_has_is_named(tmp_path: Path) -> None:
     with pytest.raises(volumes.VolumeNotReady, match="of kind persistentVolumeClaim"):
-        volumes.fill(pod_with({"name": "d", "persistentVolumeClaim": {"claimName": "x"}}), tmp_path, sources())
+        volumes.fill(
+            pod_with({"name": "d", "persistentVolumeClaim": {"claimName": "x"}}), tmp_path, sources()
+        )
 
 
 def test_a_field_of_the_downward_api_reads_labels_by_key() -> None:
