@@ -104,6 +104,7 @@ if settings.slice_pools:
             machine_type=pool.machine_type,
             reservation=value,
             host_maintenance=pool.host_maintenance,
+            adopted=pool.adopted,
         )
         for pool in settings.slice_pools
         for name, value in pool.reservation_values(project).items()

@@ -132,6 +132,8 @@ class SlicePool(Section):
     """What the hosts are taken from; PROVISION_ONLY pools take no others."""
     host_maintenance: Literal["AS_NEEDED", "PERIODIC"] | None = None
     """Host maintenance interval; must equal the reservation's."""
+    adopted: bool = False
+    """True: the pools were made by somebody else and imported; their node identity stays as it is (docs/import.md)."""
 
     @property
     def pool_names(self) -> list[str]:

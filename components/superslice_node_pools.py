@@ -13,6 +13,11 @@ import pulumi_gcp as gcp
 from components import node_pools, readiness
 from facts import names, tpu
 
+# GKE writes the policy's topology here, and no type.
+WRITTEN_BY_GKE = ("placementPolicy.tpuTopology", "placementPolicy.type")
+# Fields of ours that nobody can change on a pool without replacing it. The codelab left GKE's defaults in them.
+NODE_IDENTITY = ("nodeConfig.serviceAccount", "nodeConfig.oauthScopes", "nodeConfig.shieldedInstanceConfig")
+
 
 @dataclass(frozen=True, kw_only=True)
 class SupersliceNodePoolsArgs:
@@ -26,6 +31,8 @@ class SupersliceNodePoolsArgs:
     """One a node pool; the order is not meant to matter."""
     protect: bool
     """True: the engine refuses to delete or replace a pool."""
+    cluster: pulumi.Resource
+    """The control plane that `cluster_name` names."""
     cluster_name: pulumi.Input[str]
     node_service_account: pulumi.Input[str]
 
@@ -41,6 +48,8 @@ class CubeArgs:
     """The exact value of the reservation affinity."""
     host_maintenance: str | None
     """Interval of host maintenance; must equal the reservation's."""
+    adopted: bool
+    """True: somebody else made the pool. What cannot change in place stays as they made it."""
 
 
 class SupersliceNodePools(pulumi.ComponentResource):
@@ -67,7 +76,12 @@ class SupersliceNodePools(pulumi.ComponentResource):
                 # Neither topology nor mode can be edited in place.
                 "accelerator_topology_mode": "PROVISION_ONLY",
             },
-            opts=pulumi.ResourceOptions(parent=self, delete_before_replace=True),
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                delete_before_replace=True,
+                # On the way down it goes after its pools and before the cluster.
+                depends_on=[args.cluster],
+            ),
         )
         visible = readiness.ask_until(f"{name}-zone-visible", readiness.VISIBLE_ZONE)
         pools = [self._pool(name, args, cube, policy.name, visible) for cube in args.cubes]
@@ -109,8 +123,7 @@ class SupersliceNodePools(pulumi.ComponentResource):
                 protect=args.protect,
                 # A full reservation has no room for the old pool and the new one.
                 delete_before_replace=True,
-                # GKE writes the policy's topology here, and no type.
-                ignore_changes=["placementPolicy.tpuTopology", "placementPolicy.type"],
+                ignore_changes=[*WRITTEN_BY_GKE, *(NODE_IDENTITY if cube.adopted else ())],
                 custom_timeouts=node_pools.POOL_TIMEOUTS,
                 hooks=visible,
             ),

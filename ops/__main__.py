@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from typing import Protocol, cast
 
-COMMANDS = ("check", "render", "verify")
+COMMANDS = ("check", "import-map", "render", "verify")
 
 
 class Command(Protocol):
@@ -32,7 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m ops", description="Commands on a stack.")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     wanted = [word for word in words[:1] if word in COMMANDS] or COMMANDS
-    modules = {name: cast("Command", importlib.import_module(f"ops.{name}")) for name in wanted}
+    modules = {
+        name: cast("Command", importlib.import_module(f"ops.{name.replace('-', '_')}")) for name in wanted
+    }
     for name, module in modules.items():
         module.add_arguments(commands.add_parser(name, help=module.HELP, description=module.HELP))
     parsed = parser.parse_args(words)
