@@ -74,6 +74,8 @@ class SliceClusterArgs:
 class SliceCluster(pulumi.ComponentResource):
     """A regional GKE Standard cluster with a system pool, ready for TPU pools."""
 
+    control_plane: pulumi.Resource
+    """The cluster itself, without its system pool, for what has to go before it."""
     cluster_name: pulumi.Output[str]
     """Name of the cluster; pools depend on it."""
     node_service_account: pulumi.Output[str]
@@ -138,6 +140,7 @@ class SliceCluster(pulumi.ComponentResource):
             ),
         )
 
+        self.control_plane = cluster
         self.cluster_name = cluster.name
         self.kubeconfig = pulumi.Output.secret(_kubeconfig(cluster, args))
         self.register_outputs(

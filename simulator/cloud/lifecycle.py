@@ -216,8 +216,12 @@ class Lifecycle:
     def _ended(self, record: Record, task: asyncio.Task[None]) -> None:
         if self._running.get(record.id) is task:
             del self._running[record.id]
-        if not task.cancelled() and task.exception() is not None:
+        if task.cancelled():
+            return
+        if task.exception() is not None:
             log.warning("%s: %s", task.get_name(), task.exception())
+        else:
+            log.info("%s: done", task.get_name())
 
     async def _provision(self, kind: Kind, record: Record) -> None:
         await self._cloud.clock.operation(kind.token, "create")
