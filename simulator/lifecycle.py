@@ -24,10 +24,13 @@ from simulator.public_names import PublicNames
 from simulator.region_folder import CHECKOUT, RegionFolder
 from simulator.supervisor import running_pid
 from simulator.toolchain import Toolchain
+from simulator.toolchain.official import COMPANIONS, REGION_MARK
 
 START_DEADLINE_SECONDS = 60.0
 STOP_DEADLINE_SECONDS = 45.0
 POLL_SECONDS = 0.1
+ENGINE = frozenset({"pulumi", *COMPANIONS})
+"""The engine looks for its language host where it lies itself, and warns of one that it finds elsewhere."""
 DEFAULT_REGION_FILE = CHECKOUT / "simulator" / "regions" / "local.yaml"
 
 
@@ -51,7 +54,11 @@ def prepare_folder(region: RegionFolder, toolchain: Toolchain) -> None:
     for name, path in toolchain.programs.items():
         if path == toolchain.kubernetes_provider:
             continue  # on PATH the engine would take it from there, with a warning at each step
-        _link(region.bin / name, path)
+        if name in ENGINE and not toolchain.pulumi_is_official:
+            _same_file(region.bin / name, path)
+        else:
+            _link(region.bin / name, path)
+    write_atomically(region.bin / REGION_MARK, "")
     for name, path in toolchain.charts.items():
         _link(region.charts / name, path)
     plugin = region.pulumi_home / "plugins" / f"resource-kubernetes-v{versions.PULUMI_KUBERNETES}"
@@ -73,6 +80,17 @@ def prepare_folder(region: RegionFolder, toolchain: Toolchain) -> None:
         f'#!/bin/sh\nexec "{sys.executable}" -I -S "{script}" "{region.root}"\n',
         0o755,
     )
+
+
+def _same_file(place: Path, source: Path) -> None:
+    """The program itself, not a link to it: a hard link where the disk allows it, else a copy."""
+    if place.exists() and not place.is_symlink() and place.stat().st_size == source.stat().st_size:
+        return
+    place.unlink(missing_ok=True)
+    try:
+        place.hardlink_to(source)
+    except OSError:
+        write_atomically(place, source.read_bytes(), 0o755)
 
 
 def _link(link: Path, target: Path) -> None:

@@ -14,6 +14,8 @@ from pathlib import Path
 
 from facts import versions
 
+REGION_MARK = ".tpu-slices-region"
+"""A file that a region leaves in its folder of programs, so that what lies there is not taken for a person's own."""
 COMPANIONS = ("pulumi-language-python", "pulumi-language-python-exec")
 
 
@@ -31,7 +33,9 @@ def _parsed(version: str) -> tuple[int, ...]:
 
 def find(environ: Mapping[str, str], cache: Path, say: Callable[[str], None]) -> OfficialPulumi | None:
     """The Pulumi on PATH if we support it; else None, with a line that says why one was passed over."""
-    on_path = shutil.which("pulumi", path=environ.get("PATH", os.defpath))
+    folders = environ.get("PATH", os.defpath).split(os.pathsep)
+    elsewhere = [folder for folder in folders if not (Path(folder) / REGION_MARK).exists()]
+    on_path = shutil.which("pulumi", path=os.pathsep.join(elsewhere))
     if not on_path:
         return None
     pulumi = Path(on_path).resolve()
