@@ -10,6 +10,8 @@ import settings as stack_settings
 
 settings = stack_settings.from_pulumi()
 
+from typing import Any
+
 import pulumi
 import pulumi_gcp as gcp
 import pulumi_kubernetes as k8s
@@ -89,7 +91,7 @@ slice_cluster = SliceCluster(
     # Firewall, NAT and proxy-only subnet: no output names them, yet nodes and load balancers need them to the last.
     opts=pulumi.ResourceOptions(providers=[google], depends_on=[network]),
 )
-on_cluster = {
+on_cluster: dict[str, Any] = {
     "project": project,
     "region": region,
     "zone": zone,

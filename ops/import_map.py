@@ -101,8 +101,8 @@ def _entry(registration: Registration, names: Mapping[str, str]) -> dict[str, An
     entry: dict[str, Any] = {"type": registration.type_token, "name": registration.name}
     if registration.type_token.startswith("pulumi:providers:"):
         return {**entry, "inputs": registration.inputs}
-    if registration.parent in names:
-        entry["parent"] = names[registration.parent]
+    if (parent := registration.parent or "") in names:
+        entry["parent"] = names[parent]
     if registration.type_token.startswith("tpu-slices:"):
         return {**entry, "component": True}
     provider = str(registration.provider)
