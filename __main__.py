@@ -145,6 +145,8 @@ if settings.multihost_pools:
 kubernetes = k8s.Provider(
     "kubernetes",
     kubeconfig=slice_cluster.kubeconfig,
+    # Without it another address of the same cluster would replace every object, and with them every workload.
+    cluster_identifier=slice_cluster.identity,
     # The API server composes its OpenAPI document anew after every definition, for longer than the default of 32 s
     # on a busy machine; a provider that missed it at its start calls the cluster unreachable for the whole run.
     kube_client_settings=k8s.KubeClientSettingsArgs(timeout=180),

@@ -82,6 +82,8 @@ class SliceCluster(pulumi.ComponentResource):
     """E-mail of the account that all nodes run as; available once its role is granted."""
     kubeconfig: pulumi.Output[str]
     """Secret YAML; holds no token."""
+    identity: pulumi.Output[str]
+    """What no other cluster has had, nor this one under another address: GKE's DNS name, which it gives to each."""
 
     def __init__(self, name: str, args: SliceClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("tpu-slices:index:SliceCluster", name, {}, opts)
@@ -143,11 +145,13 @@ class SliceCluster(pulumi.ComponentResource):
         self.control_plane = cluster
         self.cluster_name = cluster.name
         self.kubeconfig = pulumi.Output.secret(_kubeconfig(cluster, args))
+        self.identity = cluster.control_plane_endpoints_config.apply(_dns_endpoint)
         self.register_outputs(
             {
                 "cluster_name": self.cluster_name,
                 "node_service_account": self.node_service_account,
                 "kubeconfig": self.kubeconfig,
+                "identity": self.identity,
             }
         )
 

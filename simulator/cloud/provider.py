@@ -142,7 +142,7 @@ class Provider:
         kind = kind_of(token_of(urn))
         filled = kind.fill(given.values, session.defaults)
         if is_preview:
-            return Answer(resource_id, {**old_state, **filled}, given.secrets)
+            return Answer(resource_id, _changed(old_state, filled), given.secrets)
         record = await self.lifecycle.read(resource_id, kind)
         if record is None:
             raise ProviderRefusal(
@@ -245,6 +245,13 @@ def _planned(kind: Kind, filled: Mapping[str, Any]) -> dict[str, Any]:
     """A preview's outputs: what is given, and unknown what Google will choose."""
     chosen = dict.fromkeys(kind.schema.always_set_outputs, UNKNOWN)
     return {**chosen, **filled}
+
+
+def _changed(known: Any, given: Any) -> Any:
+    """What an update would leave: the given over the known, deep down, for Google's own fields stay as they are."""
+    if isinstance(known, Mapping) and isinstance(given, Mapping):
+        return {**known, **{name: _changed(known.get(name), value) for name, value in given.items()}}
+    return given
 
 
 def _during(doing: str, kind: Kind, refusal: Refusal) -> ProviderRefusal:

@@ -123,9 +123,9 @@ class CloudRegion:
         given = Properties(copy.deepcopy(checked))
         return await self.provider.create(self.session, urn(kind, name), given, is_preview=preview)
 
-    async def update(self, kind: str, answer, inputs: dict, name: str = "it"):
+    async def update(self, kind: str, answer, inputs: dict, name: str = "it", *, preview: bool = False):
         return await self.provider.update(
-            self.session, urn(kind, name), answer.id, answer.outputs, Properties(inputs), is_preview=False
+            self.session, urn(kind, name), answer.id, answer.outputs, Properties(inputs), is_preview=preview
         )
 
     async def read(self, kind: str, resource_id: str, inputs: dict | None = None):

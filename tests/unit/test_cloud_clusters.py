@@ -144,3 +144,17 @@ async def test_what_this_region_does_not_simulate_is_named(region):
     assert region.check("Cluster", {**CLUSTER, "enableAutopilot": True}) == ["enableAutopilot"]
     assert region.check("Cluster", {**CLUSTER, "location": UNKNOWN, "network": UNKNOWN}) == []
     assert region.check("Subnetwork", {**SUBNET, "network": UNKNOWN}) == []
+
+
+@in_region()
+async def test_a_previewed_update_keeps_what_google_chose_inside_the_blocks_that_it_gives(region):
+    cluster = await region.cluster(controlPlaneEndpointsConfig={"ipEndpointsConfig": {"enabled": True}})
+    changed = {
+        **CLUSTER,
+        "project": "sim-project",
+        "controlPlaneEndpointsConfig": {"ipEndpointsConfig": {"enabled": False}},
+    }
+    planned = await region.update("Cluster", cluster, changed, preview=True)
+    endpoints = planned.outputs["controlPlaneEndpointsConfig"]
+    assert endpoints["dnsEndpointConfig"]["endpoint"] == "localhost:6443"
+    assert endpoints["ipEndpointsConfig"] == {"enabled": False}
