@@ -115,7 +115,11 @@ class Orchestration(pulumi.ComponentResource):
         hooks = readiness.ask_until(f"{name}-kueue-webhook", readiness.KUEUE_WEBHOOK)
 
         def add(
-            role: str, manifest: Mapping[str, Any], *after: pulumi.Resource, active: bool = False
+            role: str,
+            manifest: Mapping[str, Any],
+            *after: pulumi.Resource,
+            active: bool = False,
+            immutable: list[str] | None = None,
         ) -> KubernetesObject:
             return KubernetesObject(
                 f"{name}-{role}",
@@ -126,6 +130,7 @@ class Orchestration(pulumi.ComponentResource):
                     # objects, so every controller outlives them.
                     depends_on=[*controllers, *after],
                     delete_before_replace=True,
+                    replace_on_changes=immutable,
                     custom_timeouts=QUEUE_TIMEOUTS,
                     hooks=hooks,
                 ),
@@ -163,6 +168,8 @@ class Orchestration(pulumi.ComponentResource):
                 queue_objects.local_queue(local.name, local.namespace, args.cluster_queue),
                 made[local.namespace],
                 active=True,
+                # Kueue 0.18.2 refuses to move a queue to another ClusterQueue.
+                immutable=["spec.clusterQueue"],
             )
 
         self.cluster_queue = queue.metadata.apply(lambda metadata: str(metadata["name"]))

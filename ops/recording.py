@@ -241,6 +241,7 @@ def _options(request: Any) -> dict[str, Any]:
         "protect": request.protect,
         "deleteBeforeReplace": request.deleteBeforeReplace,
         "ignoreChanges": list(request.ignoreChanges),
+        "replaceOnChanges": list(request.replaceOnChanges),
         "retainOnDelete": request.retainOnDelete,
         "customTimeouts": {
             name: getattr(timeouts, name)

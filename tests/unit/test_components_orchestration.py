@@ -117,6 +117,11 @@ def test_each_namespace_with_a_queue_is_made_once():
     assert found.named("orchestration-local-queue-work-b").inputs["spec"] == {"clusterQueue": "cq"}
 
 
+def test_a_queue_that_moves_to_another_cluster_queue_is_made_anew():
+    # LocalQueue's CRD: spec.clusterQueue "field is immutable".
+    assert plans.planned("local").named(LOCAL_QUEUE).options["replaceOnChanges"] == ["spec.clusterQueue"]
+
+
 # --- the slice controller's manifest -----------------------------------------------------------------------
 ARGS = SliceControllerArgs(activation_timeout_seconds=90, retry_delay_seconds=7, health_affinity="HEALTHY")
 
