@@ -1,6 +1,6 @@
 """The probes of a pod that runs as a local process: asked as the kubelet asks, over the pod's own network.
 
-Delays and periods are the container's, divided by the region's time scale; thresholds count as they are.
+Delays and periods are the container's, divided by the time scale that the caller gives; thresholds count as they are.
 """
 
 from __future__ import annotations

@@ -272,12 +272,13 @@ class ProcessPod:
         names = {
             port["name"]: port["containerPort"] for port in container.get("ports") or [] if "name" in port
         }
-        scale = self._host.time_scale
+        # Readiness may be found out faster than in life; a program is given as long as in life before it is ended.
+        scales = {"readinessProbe": self._host.time_scale, "livenessProbe": 1.0}
         begun = time.monotonic()
         failures = dict.fromkeys(("readinessProbe", "livenessProbe"), 0)
         due = {
             kind: begun
-            + (probes.initial_delay_seconds(container[kind], scale) if container.get(kind) else 0.0)
+            + (probes.initial_delay_seconds(container[kind], scales[kind]) if container.get(kind) else 0.0)
             for kind in failures
         }
         has_started = False
@@ -292,7 +293,7 @@ class ProcessPod:
                     continue
                 if now < due[kind]:
                     continue
-                due[kind] = now + probes.period_seconds(probe, scale)
+                due[kind] = now + probes.period_seconds(probe, scales[kind])
                 if await probes.answers(probe, names, self.open_port):
                     failures[kind] = 0
                     has_started = True
