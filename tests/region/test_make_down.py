@@ -68,23 +68,6 @@ def test_three_cubes_of_a_reservation_of_two_are_refused_before_a_region_is_star
     assert not (checkout.region / "region.json").exists()
 
 
-def test_three_cubes_by_hand_leave_two_pools_and_a_way_on(checkout: Checkout) -> None:
-    def ask_for(cubes: int) -> None:
-        def change(config: dict[str, Any]) -> None:
-            config["tpu-slices:slicePools"][0]["cubes"] = cubes
-
-        checkout.change_settings("local", change)
-
-    checkout.simulator("start")
-    checkout.pulumi("stack", "init", "local", "--secrets-provider=passphrase")
-    ask_for(3)
-    said = checkout.pulumi("up", "--stack", "local", "--yes", "--skip-preview", expect=255)
-    assert "does not have enough resources for the request" in said
-    assert not any("tpu7-pool-3" in name for name in left_behind(checkout.region / "inventory.json"))
-    ask_for(2)
-    checkout.simulator("up", "local")
-
-
 def test_a_misspelt_key_is_refused_before_a_region_is_started(checkout: Checkout) -> None:
     def misspell(config: dict[str, Any]) -> None:
         config["tpu-slices:slicePool"] = config.pop("tpu-slices:slicePools")
