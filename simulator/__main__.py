@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from simulator import lifecycle, up
+from simulator.engine import EngineError
 from simulator.lifecycle import DEFAULT_REGION_FILE, StartOptions
 from simulator.region_folder import RegionFolder
 from simulator.toolchain import ToolchainError, ensure
@@ -22,7 +23,7 @@ def main(arguments: list[str]) -> int:
     region = RegionFolder.of_checkout()
     try:
         _run(given, region)
-    except (ToolchainError, lifecycle.RegionError, up.UpError, up.EngineError) as error:
+    except (ToolchainError, lifecycle.RegionError, up.UpError, EngineError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -99,11 +99,6 @@ class Engine:
         The engine writes the salt of the passphrase into the settings file beside `Pulumi.yaml`: where the
         checkout's own file has none, the stack is made in the folder of the region's copy.
         """
-        if not self._own.exists():
-            known = ", ".join(sorted(path.name.split(".")[1] for path in CHECKOUT.glob("Pulumi.*.yaml")))
-            raise EngineError(
-                f"there is no {self._own.name} in the checkout: name one of these stacks: {known}."
-            )
         folder = CHECKOUT
         if self._needs_copy:
             self._refresh_copy()

@@ -16,9 +16,9 @@ from typing import Any
 import settings
 from preflight import stackfile
 from simulator import lifecycle
-from simulator.engine import Engine, EngineError
+from simulator.engine import Engine
 from simulator.files import read_json, write_atomically, write_json
-from simulator.lifecycle import RegionError, StartOptions
+from simulator.lifecycle import StartOptions
 from simulator.region_folder import CHECKOUT, RegionFolder
 from simulator.summary import summarize
 from simulator.toolchain import ensure
@@ -186,15 +186,3 @@ def print_status(region: RegionFolder) -> None:
     """The region's status as JSON."""
     document: dict[str, Any] = lifecycle.status(region) | {"stack": stack_of(region)}
     print(json.dumps(document, indent=1))
-
-
-__all__ = [
-    "EngineError",
-    "RegionError",
-    "UpError",
-    "down",
-    "print_status",
-    "region_file_of",
-    "stack_of",
-    "up",
-]

@@ -52,6 +52,7 @@ class Cluster:
         self.folder = folder
         self.time_scale = time_scale
         self.left_out = left_out
+        self.outside_ports = keep_ports(folder / "outside-ports.json", sorted(left_out))
         self.wish: dict[str, Any] = read_json(folder / "cluster.json")
         service_cidr = ipaddress.ip_network(self.wish.get("serviceCidr") or DEFAULT_SERVICE_CIDR)
         pod_cidr = ipaddress.ip_network(self.wish.get("podCidr") or DEFAULT_POD_CIDR)
@@ -126,7 +127,6 @@ class Cluster:
         api_socket = self.folder / "apiserver.sock"
         server = await serve_unix(to_api_server, api_socket)
         stack.callback(server.close)
-        outside = keep_ports(self.folder / "outside-ports.json", sorted(self.left_out))
         host = PodHost(
             folder=self.folder / "pods",
             programs=self.region.bin,
@@ -138,7 +138,7 @@ class Cluster:
             config_maps=config_maps,
             give_address=lambda: str(ipaddress.ip_address(next(self._addresses))),
             left_out=self.left_out,
-            outside_ports=outside,
+            outside_ports=self.outside_ports,
         )
         shutil.rmtree(host.folder, ignore_errors=True)
         pods = ProcessPods(host, core, self.say)
@@ -214,7 +214,7 @@ class Cluster:
                 "caCertificate": base64.b64encode(certificate).decode(),
                 "outside": {
                     name: {
-                        "port": keep_ports(self.folder / "outside-ports.json", [name])[name],
+                        "port": self.outside_ports[name],
                         "kubeconfig": str(self.control_plane.admin_kubeconfig),
                         "pods": str(self.folder / "pods"),
                     }

@@ -2,7 +2,8 @@
 
 A pod whose image is one of ours and that is bound to a node gets its volumes, a token of its own service
 account and a sandbox (sandbox.py), is probed, restarted with back-off when it ends, and stopped when it is
-deleted. All other pods are KWOK's. Exactly one container a pod is run; more are refused in the pod's status.
+deleted. All other pods are KWOK's. Such a pod has one container: our controllers'
+charts and manifest have no more, and only the first is run.
 """
 
 from __future__ import annotations
